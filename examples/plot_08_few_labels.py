@@ -5,7 +5,7 @@ A few labels of the target
 A fitted model says which rows are most worth labelling, and learns their labels at once. ``undrift ask`` and ``undrift update`` do the
 same with files. One half of the target's labels may be used here, the other half is for scoring.
 
-This is a hard case: 400 reviews of each domain, and 80% of the target are positive. Without labels the class shares are estimated wrongly.
+This is a hard case: 400 reviews of each domain, and 80% of the target are positive. Without labels nobody knows that.
 """
 
 from copy import deepcopy
@@ -35,7 +35,7 @@ print(
 )
 
 # %%
-# ``ask`` names rows with the most informative labels:
+# ``ask`` names first five rows that decide between the readings, then rows with the most informative labels:
 
 asked = may_be_labelled[adapter.ask(texts[may_be_labelled], 100)]
 for text in list(dict.fromkeys(texts[asked]))[:3]:
@@ -44,7 +44,7 @@ for text in list(dict.fromkeys(texts[asked]))[:3]:
 # %%
 # Labels are learnt in a second, without learning the layers again. A label may be changed later, or withdrawn (None).
 
-counts = [0, 10, 25, 50, 100]
+counts = [0, 5, 10, 25, 50, 100]
 errors = {"asked for": [], "drawn at random": []}
 for title, rows in zip(errors, (asked, may_be_labelled[:100]), strict=True):
     model = deepcopy(adapter)

@@ -17,14 +17,32 @@ import numpy as np
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """Folder of the real data; without it the tests that need it are skipped, except in CI."""
+    """Folder of the public corpora; without it the tests that need them are skipped."""
     folder = os.environ.get("UNDRIFT_DATA")
-    if folder:
-        return Path(folder)
-    message = "set UNDRIFT_DATA to the folder that holds amazon-bow, processed_acl and fdu-mtl"
-    if os.environ.get("CI"):
-        pytest.fail(message)
-    pytest.skip(message)
+    if not folder:
+        pytest.skip("set UNDRIFT_DATA to the folder that holds amazon-bow, processed_acl and fdu-mtl")
+    return Path(folder)
+
+
+# below `tests`: tests that write files, run commands, clusters and browsers, about a second each
+SLOW = ("app", "distributed", "report/test_browser.py")
+
+
+def pytest_collection_modifyitems(items) -> None:
+    """Mark tests of whole commands, clusters and browsers as slow; skip those of POSIX elsewhere."""
+    folder = Path(__file__).parent
+    for item in items:
+        if os.name != "posix" and item.get_closest_marker("posix"):
+            item.add_marker(pytest.mark.skip(reason="signals, terminals and files are those of POSIX"))
+        if any(item.path.is_relative_to(folder / name) for name in SLOW):
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_sessionfinish(session) -> None:
+    """Let the run fail where a test was skipped and UNDRIFT_NO_SKIPS is set."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("UNDRIFT_NO_SKIPS") and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture

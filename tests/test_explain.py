@@ -15,6 +15,7 @@ from undrift.explain import (
     top_terms,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
 TERMS = ["good", "bad", "page turner", "boring", "energy efficient", "flimsy", "the", "the lid"]
 
 

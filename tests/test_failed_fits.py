@@ -15,7 +15,7 @@ CASES = {  # an estimator, arguments of a fit, arguments of one that fails, the 
     "system of layers": (MSDA(2, noise=0.0, ridge=0.0), (X,), (np.zeros((5, 3)),), None),
     "pivots": (MSDA(2, n_pivots=6), (X,), (X[:, :4],), None),
     "labels": (MSDAClassifier(1), (X, X[:, 0] > 0, Z), (X[:, :4], np.ones(60), Z[:, :4]), None),
-    "rounds": (MSDAClassifier(1), (X, X[:, 0] > 0, Z), (X[:, :4], X[:, 1] > 0, Z[:, :4]), "self_train"),
+    "rounds": (MSDAClassifier(1), (X, X[:, 0] > 0, Z), (X[:, :4], X[:, 1] > 0, Z[:, :4]), "judge"),
     "words": (TermVectorizer(20), (BOOKS.texts,), (["!", "?"],), None),
     "text": (TextAdapter(50), (BOOKS.texts, BOOKS.y, KITCHEN.texts), (BOOKS.texts, np.ones(60)), None),
 }
@@ -28,7 +28,7 @@ def test_a_fit_that_fails_leaves_an_estimator_as_it_was(name, fail):
     estimator.fit(*good)
     before = dict(vars(estimator))
     if step is not None:
-        fail(f"undrift.method.classifier.{step}", ValueError("a full disk"))
+        fail(f"undrift.method.fit.{step}", ValueError("a full disk"))
     with pytest.raises(ValueError, match=r"\w"):
         estimator.fit(*bad)
     assert vars(estimator) == before

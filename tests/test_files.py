@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from undrift import files
 from undrift.files import replace_file, write_text_atomically
 
 
@@ -47,7 +48,7 @@ def test_a_text_has_the_same_bytes_everywhere(tmp_path):
     assert path.read_bytes() == "é → ?\n".encode()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions and links are those of POSIX")
+@pytest.mark.posix
 def test_permissions_and_links_stay(tmp_path):
     kept, link, other = tmp_path / "kept.md", tmp_path / "link.md", tmp_path / "other"
     other.touch()
@@ -83,3 +84,25 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tm
         first.write_text("first")
     assert (tmp_path / "out.csv").read_text() == "first"
     assert set(tmp_path.iterdir()) == {tmp_path / "out.csv", stranger}
+
+
+def test_a_file_is_closed_before_it_is_renamed_where_files_cannot_be_locked(tmp_path, monkeypatch):
+    """As on Windows, which does not rename an open file and has no `fcntl`."""
+    opened, rename = [], os.replace
+
+    def make(**options):
+        handle, name = make_file(**options)
+        opened.append(handle)
+        return handle, name
+
+    def rename_closed(old, new):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(opened[0])
+        rename(old, new)
+
+    make_file = files.tempfile.mkstemp
+    monkeypatch.setattr(files, "fcntl", None)
+    monkeypatch.setattr(files.tempfile, "mkstemp", make)
+    monkeypatch.setattr(os, "replace", rename_closed)
+    write_text_atomically(tmp_path / "page.md", "new")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["new"]

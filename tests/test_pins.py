@@ -5,15 +5,12 @@ import json
 import pytest
 from numpy.testing import assert_allclose
 
-from .helpers.pin_tasks import PINS, TASKS, measure, measure_demo
+from .helpers.pin_tasks import CORPUS_TASKS, PINS, TASKS, measure, measure_demo
 
 PINNED = json.loads(PINS.read_text(encoding="utf-8"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS)
-def test_numbers_of_a_task_are_the_pinned_ones(task, data_folder):
-    measured, pinned = measure(task, data_folder), PINNED[task]
+def check_pins(measured, pinned):
     assert measured["predictions"] == pinned["predictions"]
     for name, scores in pinned["scores"].items():
         assert_allclose(measured["scores"][name], scores, rtol=1e-6, atol=1e-6)
@@ -22,6 +19,17 @@ def test_numbers_of_a_task_are_the_pinned_ones(task, data_folder):
     assert_allclose(measured["intervals"], pinned["intervals"], atol=1e-6)
     for expected, told in zip(measured["expected_error"], pinned["expected_error"], strict=True):
         assert expected == pytest.approx(told, abs=1e-6)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_numbers_of_a_task_are_the_pinned_ones(task):
+    check_pins(measure(*TASKS[task]()), PINNED[task])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", CORPUS_TASKS)
+def test_numbers_on_a_public_corpus_are_the_pinned_ones(task, data_folder):
+    check_pins(measure(*CORPUS_TASKS[task](data_folder)), PINNED[task])
 
 
 @pytest.mark.slow

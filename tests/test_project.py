@@ -1,8 +1,10 @@
 """The documents and scripts: what they say is what is run, and what they name exists."""
 
 import importlib
+import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import pytest
 from sklearn import config_context
 
 import undrift
-from tests.helpers.transcripts import PROGRAM, PROGRAMS, check_shown
+from tests.helpers.transcripts import PAGES, PROGRAM, PROGRAMS, check_shown
+from undrift._version import METHOD_VERSION
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -28,6 +31,7 @@ DOCUMENTS = [
     *sorted(f"lab/pages/{path.name}" for path in (ROOT / "lab/pages").glob("*.md")),
     *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
     *sorted(f"docs/how-to/{path.name}" for path in (ROOT / "docs/how-to").glob("*.md")),
+    *sorted(f"docs/decisions/{path.name}" for path in (ROOT / "docs/decisions").glob("*.md")),
 ]
 
 
@@ -64,6 +68,7 @@ def test_ci_names_tests_that_exist():
     assert not [name for name in listed if not (ROOT / "tests" / f"{name}.py").exists()]
 
 
+@pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
 def test_the_quick_start_runs(tmp_path, monkeypatch, capsys):
     """What README shows below its program is what that prints."""
     monkeypatch.chdir(tmp_path)
@@ -72,11 +77,12 @@ def test_the_quick_start_runs(tmp_path, monkeypatch, capsys):
     assert names["predictions"].shape == (400,)
 
 
-@pytest.mark.filterwarnings("ignore:.*at the edge:undrift.UndriftWarning")
-def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
+def test_the_python_parts_of_the_first_pages_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    n_shown = run_programs(read("docs/tutorial.md").partition("## The same in Python")[2], {}, capsys)
-    assert n_shown == 2
+    n_shown = run_programs(read(page).partition("## The same in Python")[2], {}, capsys)
+    assert n_shown == {"docs/tutorial.md": 2, "docs/day-after.md": 1}[page]
 
 
 def test_commands_of_the_documents_have_the_options_they_name():
@@ -111,7 +117,7 @@ def test_links_of_the_documents_lead_somewhere():
 
 def test_tools_and_actions_are_pinned_alike_everywhere():
     pins = dict(line.split("==") for line in read("constraints.txt").split("\n") if "==" in line)
-    for tool in ("ruff", "mypy"):
+    for tool in ("ruff", "mypy", "codespell"):
         assert f"{tool}=={pins[tool]}" in PROJECT["optional-dependencies"]["test"]
         assert f"{tool} {pins[tool]}" in read(".pre-commit-config.yaml")
     workflows = "".join(path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml"))
@@ -180,7 +186,8 @@ def test_the_design_page_names_paths_and_names_that_exist():
     assert len(paths) > 10
     for path in paths:
         assert (SOURCE / path).exists() or (ROOT / path).exists(), path
-    code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    files = [*SOURCE.rglob("*.py"), *(ROOT / "lab/undrift_lab").rglob("*.py")]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in files)
     for name in set(re.findall(r"`([a-zA-Z_]\w*)(?:\(\w*\))?`", DESIGN)):
         assert re.search(rf"\b{name}\b", code), name
 
@@ -193,8 +200,37 @@ def test_variables_are_named_for_what_they_hold(word):
     assert sum(uses.values()) <= 60, sorted((n, str(path)) for path, n in uses.items() if n)
 
 
+def test_every_version_of_the_method_has_a_page():
+    """It says what was decided and why, what it gained, and what was dropped."""
+    pages = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+    numbers = [path.stem for path in pages]
+    assert numbers == [f"{number:03}" for number in range(1, METHOD_VERSION + 1)]
+    listed = re.findall(r"^(\d{3})$", read("docs/decisions/index.md"), flags=re.MULTILINE)
+    assert listed == numbers
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith(f"# Version {int(path.stem)}: ")
+        assert all(
+            f"**{part}" in text for part in ("Problem", "Decision", "What it gained", "What was dropped")
+        )
+
+
 def test_the_citation_names_the_version():
     assert f"\nversion: {undrift.__version__}\n" in read("CITATION.cff")
+
+
+def test_the_recipe_has_the_version_and_the_requirements_of_the_project():
+    yaml = pytest.importorskip("yaml")
+    recipe = yaml.safe_load(read("recipe/recipe.yaml"))
+    assert recipe["context"]["version"] == undrift.__version__
+    assert f">={recipe['context']['python_min']}" == PROJECT["requires-python"]
+    python, *needed = recipe["requirements"]["run"]
+    assert python == "python >=${{ python_min }}"
+    assert [name.replace(" ", "") for name in needed] == PROJECT["dependencies"]
+    (build,) = tomllib.loads(read("pyproject.toml"))["build-system"]["requires"]
+    assert build in [name.replace(" ", "") for name in recipe["requirements"]["host"]]
+    ((name, function),) = PROJECT["scripts"].items()
+    assert recipe["build"]["python"]["entry_points"] == [f"{name} = {function}"]
 
 
 @pytest.mark.slow
@@ -210,7 +246,7 @@ def test_programs_of_the_pages_run_and_print_what_is_shown(page, tmp_path, monke
 
 USER_PAGES = [
     "README.md",
-    *(page for page in DOCUMENTS if page.startswith("docs/")),
+    *(page for page in DOCUMENTS if page.startswith("docs/") and "/decisions/" not in page),
     *(f"docs/reference/{name}.md" for name in ("file-formats", "json-fields", "model-format")),
 ]
 MOST_WORDS = 28  # in a sentence
@@ -238,3 +274,14 @@ def test_pages_keep_to_their_lengths():
     assert sum(words.values()) <= 22_000
     prose = {page: re.sub(r"```.*?```", "", read(page), flags=re.DOTALL) for page in USER_PAGES}
     assert {page for page in prose if "/how-to/" in page and len(prose[page].split()) > 500} == set()
+
+
+def test_a_skipped_test_fails_where_none_may_be(tmp_path):
+    """`.ci/run` asks for that, so that nothing is missed for want of data."""
+    skipped = "import pytest\n\ndef test_it():\n    pytest.skip()\n"
+    (tmp_path / "test_skipped.py").write_text(skipped, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-c", ROOT / "pyproject.toml", "-p", "tests.conftest"]
+    for value, status in (("", 0), ("1", 1)):
+        environment = os.environ | {"UNDRIFT_NO_SKIPS": value}
+        done = subprocess.run([*command, tmp_path], cwd=ROOT, env=environment, capture_output=True)
+        assert done.returncode == status

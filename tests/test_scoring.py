@@ -14,7 +14,7 @@ CS = [10 ** (-4 + 0.5 * k) for k in range(10)]
 
 def test_a_class_that_ends_in_a_digit_is_told_from_its_share():
     assert list_shares({"0": 0.25, "yes": 0.75}) == "0: 25.0%, yes 75.0%"
-    assert list_shares({"1": 0.5}, {"1": (0.2, 0.9)}) == "1: uncertain, 20% to 90%"
+    assert list_shares({"1": 0.5}, {"1": (0.2, 0.9)}) == "1: 20% to 90%"
 
 
 def rows(scale=1.0, n=90, d=12, seed=3):
@@ -78,8 +78,12 @@ def test_the_interval_of_a_gain_is_that_of_agresti_and_min():
 def test_the_ends_of_a_narrow_interval_have_a_decimal():
     shares = {"no": 0.499, "yes": 0.501}
     assert list_shares(shares, {"no": [0.4985, 0.4995], "yes": [0.4, 0.6]}) == (
-        "no 49.9% (49.9% to 50.0%), yes 50.1% (40% to 60%)"
+        "no 49.9% (49.9% to 50.0%), yes 50% (40% to 60%)"
     )
+    shares = {"no": 0.00045, "yes": 0.99955}
+    assert list_shares(shares, {"no": [0.0006, 0.002], "yes": [0.998, 0.9994]}) == (
+        "no 0.1% (0.1% to 0.2%), yes 99.9% (99.8% to 99.9%)"
+    )  # rounded alike, and never outside
     assert list_shares({"a": 0.2345, "b": 0.3455, "c": 0.42}) == "a 23.5%, b 34.5%, c 42.0%"
     many = {f"class {i:02d}": 0.05 for i in range(20)}
     assert list_shares(many).endswith("class 09: 5.0%, 10 more")

@@ -1,34 +1,28 @@
 """Draw the figures of the user pages: ``python docs/_site/figures.py [NAME...]``.
 
-Figures of the method are drawn from fits on generated reviews, figures of errors from the records of the lab.
+They are drawn from fits on generated reviews.
 ``report`` is a photograph of the demo's report, and needs Chromium.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import textwrap
-from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
-from sklearn.linear_model import RidgeClassifier
 
-from undrift import MSDAClassifier, TermVectorizer, TextAdapter
+from undrift import MSDAClassifier, TextAdapter
 from undrift.datasets import make_reviews
 from undrift.explain import term_weight
 from undrift.report.svg import Scale, horizontal_axis, line, tag, text, vertical_axis
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
-RECORDS = ROOT / "lab" / "results" / "balance.jsonl"
 
 STYLE = """
 svg { --ink: #1b1d21; --soft: #565b63; --line: #d9dbdf; --card: #f6f6f4; --s0: #b84a00; --s1: #0067a5; }
@@ -128,144 +122,53 @@ def mark_words(row: str) -> list[str]:
     ]
 
 
-# a fit, step by step
+# readings that vote
 
 
-def draw_steps() -> None:
-    """Draw source and target rows in two dimensions: as they come, and after each step of the fit."""
-    corpus = make_reviews(1500, domains=["books", "kitchen"], style="mixed", positive_share=0.75)
+def draw_jury() -> None:
+    """Draw the votes of the readings before and after five labels, and how many rows each gets wrong."""
+    corpus = make_reviews(700, domains=["books", "kitchen"], positive_share=0.8)
     books, kitchen = corpus.domains["books"], corpus.domains["kitchen"]
-    rows = np.append(kitchen.test, kitchen.unlabelled)
-    vectorizer = TermVectorizer(1500).fit([*books.texts, *kitchen.texts])
-    X = vectorizer.transform([books.texts[row] for row in books.train])
-    Z = vectorizer.transform([kitchen.texts[row] for row in rows])
-    y, truth = books.y[books.train], kitchen.y[kitchen.test]
-    raw = RidgeClassifier().fit(X, y)
-    frames = [("1. Words as they are", raw, X, Z)]
-    settings: list[tuple[str, dict[str, Any]]] = [
-        ("2. Layers", {"center": False, "self_training": False}),
-        ("3. Classes aligned", {"self_training": False}),
-        ("4. Self-training", {}),
-    ]
-    for title, changes in settings:
-        model = MSDAClassifier(random_state=0, **changes).fit(X, y, Z)
-        hidden = [np.hstack(list(model.representation_.hidden(part))) for part in (X, Z)]
-        frames.append((title, model, *hidden))
-    parts = []
-    for i, (title, model, *spaces) in enumerate(frames):
-        scores = [model.decision_function(X, **in_source(model)), model.decision_function(Z)]
-        parts += draw_frame(i, title, scores, find_heights(spaces, scores), y, truth)
-    title = "Source and target rows before the fit, after the layers, after alignment and after self-training"
-    save_figure("steps", title, 640, 556, *parts, *draw_legend())
+    y, truth = (np.where(domain.y == 1, "positive", "negative") for domain in (books, kitchen))
+    labels = np.where(np.isnan(books.y), None, y.astype(object))
+    adapter = TextAdapter(1000, classifier=MSDAClassifier(random_state=0))
+    adapter.fit(books.texts, labels, kitchen.texts)
+    model, X = adapter.classifier_, adapter.vectorizer_.transform(kitchen.texts)
+    rows = np.append(kitchen.train, kitchen.test)
+    asked = rows[model.ask(X[rows], 5)]
+    scored = np.setdiff1d(rows, asked)
 
+    def measure(predicted: np.ndarray) -> float:
+        return float(np.mean(predicted[scored] != truth[scored]))
 
-def in_source(model: Any) -> dict[str, Any]:
-    """Return the option that scores rows as source rows, of a model that knows domains."""
-    return {"target": model.domains_[0]} if hasattr(model, "domains_") else {}
-
-
-def find_heights(spaces: list[Any], scores: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the first principal component of the rows that the scores do not explain."""
-    rows = np.vstack([space.toarray() if hasattr(space, "toarray") else space for space in spaces])
-    score = np.concatenate(scores) - np.concatenate(scores).mean()
-    rows = rows - rows.mean(axis=0)
-    rows = rows - np.outer(score, score @ rows) / (score @ score)
-    heights = PCA(1, random_state=0).fit_transform(rows)[:, 0]
-    return np.split(heights, [len(scores[0])])
-
-
-def draw_frame(
-    i: int, title: str, scores: list[np.ndarray], heights: list[np.ndarray], y: np.ndarray, truth: np.ndarray
-) -> list[str]:
-    """Draw 120 source rows and 240 target rows by score and principal component, and the threshold."""
-    left, top = 4 + 320 * (i % 2), 4 + 256 * (i // 2)
-    spread = np.concatenate(scores).std()
-    across = Scale(-3.0, 3.0, left + 10, left + 302)
-    every = np.concatenate(heights)
-    up = Scale(*np.quantile(every, [0.01, 0.99]), top + 232, top + 50)
-    error = np.mean((scores[1][: len(truth)] > 0) != truth)
+    before = {reading["name"]: reading["weight"] for reading in model.readings_["target"]}
+    after = {reading["name"]: reading["weight"] for reading in model.weigh(X[asked], truth[asked])}
+    guesses = model.classes_[model.find_readings(X).argmax(axis=2)]
+    errors = dict(zip(model.model_.names, map(measure, guesses), strict=True))
+    jury, expected = [measure(model.predict(X))], [model.expected_error_[0]["error"]]
+    model.update(X[asked], truth[asked])
+    jury.append(measure(model.predict(X)))
+    expected.append(model.expected_error_[0]["error"])
+    most = max(*before.values(), *after.values())
     parts = [
-        tag("rect", x=left, y=top, width=312, height=246, rx=8, cls="card"),
-        text(left + 12, top + 24, title, cls="strong"),
-        text(left + 300, top + 24, f"{error:.0%} wrong", "end", "soft"),
-        line(across(0), top + 38, across(0), top + 238, "rule"),
+        text(230, 24, "votes before any label", cls="axis"),
+        text(410, 24, "after five labels", cls="axis"),
+        text(632, 24, "wrong", "end", "axis"),
     ]
-    for place, labels, n, r in ((0, y, 120, 2.5), (1, truth, 240, 3.0)):
-        for score, height, label in zip(
-            scores[place][:n] / spread, heights[place][:n], labels[:n], strict=False
-        ):
-            x, h = (
-                across(float(np.clip(score, -3, 3))),
-                up(float(np.clip(height, *sorted((up.low, up.high))))),
-            )
-            colour = "s" if place else "c"
-            parts.append(tag("circle", cx=x, cy=h, r=r, cls=f"{colour}{int(label)}{' faint' * place}"))
-    return parts
-
-
-def draw_legend() -> list[str]:
-    """Say which marks are which rows."""
-    entries = [
-        (14, "c0", "source, negative"),
-        (160, "c1", "source, positive"),
-        (306, "s0", "target, negative"),
-        (452, "s1", "target, positive"),
-    ]
-    marks = [tag("circle", cx=x, cy=534.0, r=5, cls=cls) for x, cls, _ in entries]
-    names = [text(x + 12, 539, name, cls="soft") for x, _, name in entries]
-    return [*marks, *names]
-
-
-# errors of the lab's records
-
-
-def read_cells(corpus: str) -> list[dict[str, Any]]:
-    """Return the records of one corpus with other class shares in the target."""
-    records = [json.loads(row) for row in RECORDS.read_text(encoding="utf-8").splitlines()]
-    return [r for r in records if r.get("corpus") == corpus and "target_share" in r and "transfer_error" in r]
-
-
-def draw_shares() -> None:
-    """Draw the mean error against the share of positives in the target."""
-    across, up = Scale(0.1, 0.9, 56, 540), Scale(0.0, 0.32, 300, 44)
-    parts = [
-        vertical_axis(up, 56, 540, "predictions wrong"),
-        horizontal_axis(across, 300, 300, "positive reviews in the target"),
-    ]
-    titles = {
-        "source-only": ("c2", "trained on the source"),
-        "uncentred": ("c0", "layers alone"),
-        "undrift": ("c1", "undrift"),
-    }
-    cells = read_cells("amazon-bow")
-    for method, (cls, title) in titles.items():
-        errors = defaultdict(list)
-        for record in cells:
-            if record["method"] == method:
-                errors[record["target_share"]].append(record["transfer_error"])
-        points = [(across(share), up(float(np.mean(errors[share])))) for share in sorted(errors)]
-        x, y = points[-1]
-        parts += [draw_curve(points, cls), text(x + 8, y + 5, title, cls=f"s{cls[1]}")]
-    title = "Error against the share of positive reviews in the target, mean of twelve tasks of amazon-bow"
-    save_figure("shares", title, 700, 352, *parts)
-
-
-def draw_expected() -> None:
-    """Draw the expected error of every run against the error measured with its labels."""
-    across, up = Scale(0.0, 0.36, 56, 460), Scale(0.0, 0.36, 420, 44)
-    parts = [
-        vertical_axis(up, 56, 460, "measured error"),
-        horizontal_axis(across, 420, 420, "expected error, without labels"),
-        line(across(0), up(0), across(0.36), up(0.36), "rule"),
-    ]
-    for corpus, cls in (("amazon-bow", "s0"), ("fdu-mtl", "s1")):
-        for record in read_cells(corpus):
-            if record["method"] == "undrift" and record["expected_error"] is not None:
-                x, y = across(record["expected_error"]), up(record["transfer_error"])
-                parts.append(tag("circle", cx=x, cy=y, r=4.0, cls=f"{cls} faint"))
-    for y, (corpus, cls) in enumerate((("amazon-bow", "s0"), ("fdu-mtl", "s1"))):
-        parts += [tag("circle", cx=80.0, cy=64.0 + 22 * y, r=5, cls=cls), text(92, 69 + 22 * y, corpus)]
-    save_figure("expected", "Expected error against measured error of 165 runs", 500, 472, *parts)
+    for i, (name, votes) in enumerate(before.items()):
+        y = 36.0 + 24 * i
+        parts.append(text(4, y + 15, name))
+        for x, weight, cls in ((230.0, votes, "s2"), (410.0, after[name], "s1")):
+            parts.append(tag("rect", x=x, y=y + 3, width=max(1.0, 140 * weight / most), height=14, cls=cls))
+        parts.append(text(632, y + 15, f"{errors[name]:.0%}", "end"))
+    y = 52.0 + 24 * len(before)
+    parts.append(line(4, y - 8, 636, y - 8, "grid"))
+    parts.append(text(4, y + 15, "all of them together", cls="strong"))
+    for x, wrong, guess in zip((230, 410), jury, expected, strict=True):
+        parts.append(text(x, y + 15, f"{wrong:.0%} wrong", cls="strong"))
+        parts.append(text(x, y + 35, f"{guess:.0%} expected", cls="soft"))
+    title = "Votes of the readings before and after five labels, and how many rows each gets wrong"
+    save_figure("jury", title, 640, int(y + 48), *parts)
 
 
 def draw_teacher() -> None:
@@ -311,23 +214,25 @@ PACKAGES = {
     "report": "an adaptation as one HTML page",
     "datasets": "generated reviews",
     "distributed": "rows on a Dask cluster",
+    "persist": "model files",
     "text": "raw text in, predictions out",
-    "persist, scoring, explain": "model files, errors with intervals, reasons",
-    "method": "MSDAClassifier, one module for each step",
+    "scoring, explain": "errors with intervals, reasons",
+    "method": "MSDAClassifier: readings that vote",
     "msda": "MDA and MSDA, scikit-learn transformers",
     "inputs": "checks of everything that a user may pass",
     "core": "the paper: arrays in, arrays out",
-    "errors, files": "messages, atomic writes",
+    "errors, files, machine": "messages, atomic writes, memory and processors",
 }
 FLOW = [
     ("app/domains.py", "read the files", "documents and labels by domain"),
     ("text/terms.py", "count terms", "sparse rows over one vocabulary"),
-    ("method/layers.py", "learn the layers", "layers, and the Gram matrix of anchors"),
-    ("method/solve.py", "least squares on labels", "a classifier, and held-out scores"),
-    ("method/shares.py, align.py", "class shares, alignment", "shares with intervals, moved rows"),
-    ("method/self_train.py", "rounds of pseudo-labels", "the final weights"),
-    ("method/calibrate.py", "calibrate", "threshold, probabilities, expected error"),
-    ("method/doubts.py", "warnings, fallback", "a fitted classifier"),
+    ("method/problem.py, anchors.py", "check, draw anchors", "Problem, Anchors"),
+    ("method/layers.py, gram.py", "learn the layers", "Stack, Gram"),
+    ("method/least_squares.py", "least squares on labels", "LeastSquares, Conditioned, Evidence"),
+    ("method/stories.py, shares.py", "tell the stories", "Story with its votes"),
+    ("method/readings.py", "read the target under each", "Reading"),
+    ("method/judge.py, jury.py", "vote, weigh by labels", "Verdict: votes, shares, error"),
+    ("method/model.py, fit.py", "keep", "Model, Memory"),
     ("app/adapt.py, report/", "write", "predictions, model, report"),
 ]
 
@@ -342,9 +247,9 @@ def draw_packages() -> None:
             text(16, y + 21, name, cls="strong"),
             text(230, y + 21, holds, cls="soft"),
         ]
-    parts.append(tag("path", d="M590 12v372m-6 -6l6 6l6 -6", cls="arrow"))
-    parts.append(text(604, 200, "imports", cls="soft"))
-    save_figure("packages", "The packages; each imports only from packages below it", 670, 404, *parts)
+    parts.append(tag("path", d="M590 12v408m-6 -6l6 6l6 -6", cls="arrow"))
+    parts.append(text(604, 218, "imports", cls="soft"))
+    save_figure("packages", "The packages; each imports only from packages below it", 670, 440, *parts)
 
 
 def draw_flow() -> None:
@@ -360,7 +265,7 @@ def draw_flow() -> None:
         ]
         if i + 1 < len(FLOW):
             parts.append(tag("path", d=f"M124 {y + 41}v14m-5 -5l5 5l5 -5", cls="arrow"))
-    save_figure("flow", "How data flows through undrift adapt", 580, 516, *parts)
+    save_figure("flow", "How data flows through undrift adapt", 580, 574, *parts)
 
 
 def photograph_report() -> None:
@@ -378,9 +283,7 @@ def photograph_report() -> None:
 
 DRAWINGS = {
     "idea": draw_idea,
-    "steps": draw_steps,
-    "shares": draw_shares,
-    "expected": draw_expected,
+    "jury": draw_jury,
     "teacher": draw_teacher,
     "packages": draw_packages,
     "flow": draw_flow,

@@ -1,8 +1,8 @@
 """Measure the records of undrift again, and what they are compared with: many runs of plans, several at once.
 
-    python lab/scripts/measure.py FOLDER --device cuda --jobs 8 --seconds 580
-    python lab/scripts/measure.py FOLDER --kind cpu --jobs 8 --seconds 580
-    for plan in claims small multi peers trust teachers balance beyond labels; do
+    python lab/scripts/measure.py FOLDER --device cuda --jobs 8 --seconds 580 --plans full
+    python lab/scripts/measure.py FOLDER --kind cpu --jobs 2 --seconds 580
+    for plan in full kinds small multi balance; do
         undrift-lab merge lab/results/$plan.jsonl FOLDER/$plan-*.jsonl --out lab/results/$plan.jsonl
     done
 
@@ -22,17 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LAB = Path(__file__).resolve().parents[1]
-LAYERS = ("uncentred", "uncentred-em", "aligned", "uncentred-self", "uncentred-em-self", "centred")
-PAIRS = ",".join(f"{name}-pair" for name in ("undrift", "balanced", *LAYERS))
-TRUST = ",".join(["undrift", "balanced", *LAYERS, "confidence,doc,atc,quapy-em,quapy-dys,quapy-kdey"])
-OURS = "undrift,undrift-pair,batch,batch-pair"
-EM = "undrift-pair,uncentred-self-pair,uncentred-em-self-pair"
-SVMS = "svm-tfidf,nb-features"
-PEERS = ("amazon .20", "amazon .50", "amazon .80", "fdu-mtl .20", "fdu-mtl .50", "fdu-mtl .80")
-NATURAL = ("apparel", "books", "camera_photo", "dvd", "electronics", "health_personal_care")
-NATURAL += ("kitchen_housewares", "music")
-FDU = ("baby", "books", "camera_photo", "dvd", "electronics", "health_personal_care", "kitchen_housewares")
-FDU += ("music", "sports_outdoors", "video")
+LABELS = (3, 5, 10, 30)
+KINDS = ",".join(["undrift", *(f"{name}-{n}" for name in ("updated", "updated-asked") for n in LABELS)])
+PEERS = "svm-tfidf,logistic-tfidf,nb-features,self-training,skada-coral,skada-subspace"
+OURS = "undrift,undrift-pair"
+TWENTY = ("apparel", "baby", "beauty", "books", "camera_photo", "computer_video_games", "dvd", "electronics")
+TWENTY += ("gourmet_food", "grocery", "health_personal_care", "jewelry_watches", "kitchen_housewares")
+TWENTY += ("magazines", "music", "outdoor_living", "software", "sports_outdoors", "toys_games", "video")
+N_PARTS = 4  # of the sources of plan full, that processes share
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,7 @@ class Run:
     tasks: str = "*"
     seed: int = 0
     kind: str = "gpu"
+    threads: int = 2  # tasks at once, or threads
 
     @property
     def name(self) -> str:
@@ -52,48 +50,23 @@ class Run:
         return "-".join("".join(c for c in part if c.isalnum() or c in "._") or "all" for part in parts)
 
 
-def halve(names: tuple[str, ...]) -> list[str]:
-    """Return patterns of the tasks to each half of some targets."""
-    middle = len(names) // 2
-    return [",".join(f"*->{name}" for name in half) for half in (names[:middle], names[middle:])]
-
-
 def list_runs() -> list[Run]:
     """List all runs, the most valuable first."""
-    runs = [Run("claims", "published", "msda-5"), Run("small", "shipped,inductive", OURS)]
-    others = ("crisis,newsgroups,pairs*", "debt", "fdu-mtl .50")
-    runs += [Run("trust", "natural", TRUST, tasks) for tasks in halve(NATURAL)]
-    runs += [Run("trust", variants, TRUST) for variants in others]
-    runs += [Run("peers", variant, PAIRS) for variant in PEERS]
-    runs += [Run("multi", variant, OURS) for variant in ("20000 terms", "inductive")]
-    runs += [Run("peers", "amazon*", "undrift"), Run("peers", "fdu-mtl*", "undrift")]
-    runs += [Run("teachers", "fdu-mtl", "*", tasks) for tasks in halve(FDU)]
-    runs += [Run("teachers", variants, "*") for variants in ("natural", "fdu-mtl .*")]
-    for seed in (1, 2):
-        runs.append(Run("small", "shipped,inductive", OURS, seed=seed))
-        runs += [Run("peers", variants, EM, seed=seed) for variants in ("amazon*", "fdu-mtl*")]
-        variants = ("20000 terms", "inductive")
-        runs += [Run("multi", variant, "undrift-pair,batch-pair", seed=seed) for variant in variants]
-    ours = "uncentred,uncentred-em,aligned,uncentred-self,uncentred-em-self,centred,undrift,oracle,balanced"
+    runs = [Run("full", "main", "sda"), Run("full", "main", "msda-1,msda-3,msda-5")]
+    runs.append(Run("full", "files", "*", threads=8))
+    for part in range(N_PARTS):
+        tasks = ",".join(f"{name}->*" for name in TWENTY[part::N_PARTS])
+        runs.append(Run("full", "main", "undrift", tasks))
+    runs.append(Run("kinds", "*", KINDS, threads=8))
+    runs += [Run("small", "shipped,inductive", OURS), Run("multi", "20000 terms,inductive", OURS)]
     shares = ("amazon .10,amazon .20", "amazon .35,amazon .50", "amazon .65,amazon .80", "amazon .90")
-    runs += [Run("balance", variants, ours) for variants in (*shares, "fdu-mtl*")]
-    runs.append(Run("beyond", "*", "undrift"))
-    numbers = (10, 25, 50, 100, 200)
-    updated = [f"{name}-{n}" for name in ("updated", "updated-asked") for n in numbers]
-    with_labels = ",".join(["labels-0", *updated, "labels-50", "asked-50"])
-    shares = ("amazon .50", "amazon .20", "fdu-mtl .50", "fdu-mtl .20")
-    runs += [Run("labels", variant, with_labels) for variant in shares]
-    plain = "nb-features,self-training,source-only"
-    runs.append(Run("trust", "*", plain, kind="cpu"))
-    for seed in (1, 2):
-        runs.append(Run("peers", "*", f"{SVMS},self-training", seed=seed, kind="cpu"))
-        runs.append(Run("small", "shipped,inductive", SVMS, seed=seed, kind="cpu"))
-        runs.append(Run("multi", "20000 terms,inductive", SVMS, seed=seed, kind="cpu"))
-    runs.append(Run("trust", "*", "skada-target-shift,skada-tca", kind="cpu"))
+    runs += [Run("balance", variants, "undrift,oracle") for variants in (*shares, "fdu-mtl*")]
+    runs.append(Run("full", "authors,main", "svm", kind="cpu", threads=8))
+    runs.append(Run("kinds", "*", PEERS, kind="cpu", threads=16))
     return runs
 
 
-def start(run: Run, folder: Path, device: str, threads: int) -> subprocess.Popen:
+def start(run: Run, folder: Path, device: str) -> subprocess.Popen:
     """Start a run; its file begins with the in-domain errors that are known."""
     path, known = folder / f"{run.name}.jsonl", LAB / f"results/{run.plan}.jsonl"
     if not path.exists() and known.exists():
@@ -104,8 +77,8 @@ def start(run: Run, folder: Path, device: str, threads: int) -> subprocess.Popen
     command = [sys.executable, "-m", "undrift_lab", "run", run.plan, "--results", str(path), "--log"]
     command += ["--variants", run.variants, "--tasks", run.tasks, "--seed", str(run.seed)]
     command += [] if run.methods == "*" else ["--methods", run.methods]
-    command += ["--jobs", str(threads), "--device", device if run.kind == "gpu" else "cpu"]
-    settings = {**os.environ, "OMP_NUM_THREADS": "1" if run.kind == "cpu" else str(threads)}
+    command += ["--jobs", str(run.threads), "--device", device if run.kind == "gpu" else "cpu"]
+    settings = {**os.environ, "OMP_NUM_THREADS": "1" if run.kind == "cpu" else str(min(run.threads, 2))}
     with open(folder / f"{run.name}.log", "a", encoding="utf-8") as log:
         return subprocess.Popen(command, stderr=log, stdout=log, env=settings)
 
@@ -116,11 +89,12 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--kind", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--jobs", type=int, default=1, help="runs at once")
-    parser.add_argument("--threads", type=int, default=2, help="of each run")
+    parser.add_argument("--plans", help="names separated by commas; all by default")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--list", action="store_true", help="show the runs, and begin none")
     options = parser.parse_args()
-    left = [run for run in list_runs() if run.kind == options.kind]
+    plans = None if options.plans is None else options.plans.split(",")
+    left = [run for run in list_runs() if run.kind == options.kind and (plans is None or run.plan in plans)]
     if options.list:
         print("\n".join(f"{run.name}: {run.methods}" for run in left))
         return
@@ -129,7 +103,7 @@ def main() -> None:
     while (left or running) and time.monotonic() < deadline:
         while left and len(running) < options.jobs:
             run = left.pop(0)
-            running[run.name] = start(run, options.folder, options.device, options.threads)
+            running[run.name] = start(run, options.folder, options.device)
         time.sleep(0.5)
         for name in [name for name, process in running.items() if process.poll() is not None]:
             seconds = options.seconds - (deadline - time.monotonic())

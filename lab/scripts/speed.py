@@ -79,9 +79,9 @@ def useful_flops(n: int, d: int, n_layers: int) -> float:
 
     Few rows are fitted in the rows: inner products and products with the inverse of dense layers, inverses.
     """
-    from undrift.core.row_form import prefers_rows
+    from undrift.core import hidden_form
 
-    if prefers_rows(n, d, d, 1.0):
+    if hidden_form(n, d) == "rows":
         return (n_layers - 1) * 3 * n**2 * d + n_layers * n**3
     return (n_layers - 1) * n * d**2 + max(0, n_layers - 2) * 2 * n * d**2 + n_layers * d**3
 

@@ -23,12 +23,13 @@ import scipy.sparse as sp
 import torch
 from harness import check_device
 
+from undrift.core.blocks import StoredBlocks
 from undrift.core.denoise import denoise
 from undrift.core.scatter import scatter
 from undrift.core.stack import fit_layers
 from undrift.core.torch import ops
+from undrift.core.torch.blocks import DeviceShelf, split_for_device, to_host
 from undrift.core.torch.ops import precision
-from undrift.core.torch.rows import DeviceBlocks, split_for_device, to_host
 
 N_LAYERS, NOISE, D = 5, 0.5, 5000
 SMALL, LARGE = 27_677, 340_000
@@ -135,18 +136,20 @@ def rates(device, size):
     return results
 
 
+def store(X, device, memory_budget=None):
+    return StoredBlocks(split_for_device(X), DeviceShelf(device, memory_budget))
+
+
 def five_layers(X, device, memory_budget=None):
     """Fit, and pass all rows through the last layer."""
-    *_, last = fit_layers(
-        [DeviceBlocks(split_for_device(X), device, memory_budget=memory_budget)], N_LAYERS, OPTIONS
-    )
+    *_, last = fit_layers([store(X, device, memory_budget)], N_LAYERS, OPTIONS)
     for _ in last.domains[0]:
         pass
 
 
 def by_stage(X, device):
     """Return the milliseconds of scatter, solve and forward, each summed over the layers."""
-    rows, marks = DeviceBlocks(split_for_device(X), device), [event(device)]
+    rows, marks = store(X, device), [event(device)]
     for _ in range(N_LAYERS):
         stats = rows.total(scatter)
         marks.append(event(device))
@@ -183,13 +186,14 @@ def parts(X, device):
     H = torch.tanh(torch.randn(*X.shape, device=device))
     with precision("high"):
         stats = scatter(H)
-        system = ops.denoising_system(stats.gram, stats.n, stats.mean, 0.5, 0.5 * stats.energy, torch.float32)
+        sums = stats.moments
+        system = ops.denoising_system(stats.gram, sums.n, sums.centre, 0.5, 0.5 * sums.energy, torch.float32)
         layer = solve(stats)
         steps = {
             "gram": lambda: ops.gram(H),
             "column_sums": lambda: ops.column_sums(H),
             "system": lambda: ops.denoising_system(
-                stats.gram, stats.n, stats.mean, 0.5, stats.energy, torch.float32
+                stats.gram, sums.n, sums.centre, 0.5, sums.energy, torch.float32
             ),
             "inverse": lambda: ops.spd_inverse(system),
             "solve": lambda: solve(stats),
@@ -205,7 +209,7 @@ def from_host(X, device, repeats=5):
     for _ in range(repeats + 2):
         synchronize(device)
         start = time.perf_counter()
-        rows = DeviceBlocks(split_for_device(X), device)
+        rows = store(X, device)
         synchronize(device)
         moved = time.perf_counter()
         with precision("high"):
@@ -240,7 +244,7 @@ def errors(X, device):
 
     def stack(X, how):
         with precision(how):
-            for grown in fit_layers([DeviceBlocks(split_for_device(X), device)], N_LAYERS, OPTIONS):
+            for grown in fit_layers([store(X, device)], N_LAYERS, OPTIONS):
                 yield grown.layer.coef, torch.cat(list(grown.domains[0]))
 
     def relative(ours, exact):
@@ -257,7 +261,7 @@ def errors(X, device):
 def small_problem(device):
     """Time one layer of 500 x 200, which should be instant."""
     X = torch.rand(500, 200, device=device)
-    rows = DeviceBlocks([X], device)
+    rows = store(X, device)
     return {"total_ms": milliseconds(lambda: solve(rows.total(scatter)), device, repeats=20)}
 
 

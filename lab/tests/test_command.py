@@ -20,7 +20,7 @@ def test_a_plan_from_end_to_end(command, data, plan_file, tmp_path):
     assert {path.suffix for path in out.iterdir()} == {".svg", ".md"}
     assert (out / "tiny-main-figure-1.svg").exists()
 
-    assert "| tiny | main | svm | 6 |" in (out / "table.md").read_text()
+    assert "| main | svm | 6 |" in (out / "table.md").read_text()
 
     some = tmp_path / "some"
     arguments = ("figures", results, "--out", some, "--only", "*-figure-1")
@@ -61,7 +61,7 @@ def test_one_command_fills_all_pages_and_a_second_run_changes_no_byte(command, c
     status, printed, _ = command("pages", "--root", checkout)
     assert (status, printed) == (0, "2 pages and 1 figures from 1 files of results\n")
     page = (checkout / "lab/README.md").read_text()
-    assert "| tiny | main | svm | 6 |" in page
+    assert "| main | svm | 6 |" in page
     assert "old" not in page
     assert "kept" in page  # a slot without results stays
     assert "| low | pass | 6 | 32.50%, at most 90.00% |" in (checkout / "docs/all.md").read_text()

@@ -30,7 +30,7 @@ UNDRIFT = 'methods = ["undrift"]\n' + CORPUS
 
 def test_plans_come_with_the_wheel_and_have_names(tmp_path, monkeypatch):
     of_the_paper = ["claims", "dimensions", "distance", "full", "multi", "small"]
-    ours = ["balance", "beyond", "labels", "peers", "teachers", "trust"]
+    ours = ["balance", "kinds", "labels", "peers", "teachers"]
     assert sorted(path.stem for path in PLANS) == sorted(of_the_paper + ours)
     monkeypatch.chdir(tmp_path)
     assert load_plan("small") == load_plan(PAPER / "small.toml")
@@ -108,7 +108,7 @@ AT_THE_TOP = [
     ("noise = [1.0]", "variants.noise=1.0: input"),
     ("noise = 0.5", "variants.noise=0.5: input"),
     ('c_rule = "best"', "variants.c_rule='best': input should be 'authors' or 'searched'"),
-    ('fit_on = "one"', "variants.fit_on='one': input should be 'all' or 'pair'"),
+    ('fit_on = "one"', "variants.fit_on='one': input should be 'all', 'pair' or 'files'"),
     ('kind = "race"', "kind='race': input should be 'transfer' or 'distance'"),
     ('baseline_variant = "x"', "baseline_variant='x' is none"),
     ("changes = { C = 1.0 }", "changes is about method undrift"),
@@ -178,10 +178,10 @@ def test_parameters_that_are_known_pass(tmp_path):
         + "[parameters.coda]\nmax_rounds = 2\n[parameters.sda]\nn_hidden = [3, 4]\n"
         + "[parameters.undrift]\nlength = 2.0\n"
         + '[[variants]]\nname = "a"\n[[variants]]\nname = "b"\ninductive = true\nmethods = ["undrift"]\n'
-        + "changes = { fallback = false }\n",
+        + "changes = { self_training = false }\n",
     )  # fmt: skip
     assert plan.parameters["sda"]["n_hidden"] == [3, 4]
-    assert [variant.changes for variant in plan.variants] == [{}, {"fallback": False}]
+    assert [variant.changes for variant in plan.variants] == [{}, {"self_training": False}]
 
 
 def digests(tmp_path, method, **changes):

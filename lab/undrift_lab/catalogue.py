@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import Any, Literal
+from typing import Any
 
 from sklearn.decomposition import PCA
 
@@ -20,37 +20,24 @@ METHODS = ("svm", "svm-tfidf", "pca", "scl", "coda", "sda", "msda-1", "msda-3", 
 
 @dataclass(frozen=True)
 class Ours:
-    """`MSDAClassifier` with changes, for some class shares, and with other estimates beside its own."""
+    """`MSDAClassifier` with changes, with the true class shares of the predicted rows, or with a teacher."""
 
     changes: Mapping[str, Any] = field(default_factory=dict)
-    # class shares: by EM on probabilities of the predicted rows; the true ones; left out of the border;
-    # or those of the predicted rows, to which the fitted model is aligned as `undrift predict` does
-    shares: Literal["", "em", "known", "balanced", "batch"] = ""
+    knows_shares: bool = False
     teacher: str = ""  # kind of stored scores that teach it
-    estimate: str = ""  # of the class shares or of the error, by another package or paper
 
 
-_LAYERS = {"center": False, "fallback": False}
-_LAYERS_ALONE = {**_LAYERS, "self_training": False}
 OURS: Mapping[str, Ours] = {
     "undrift": Ours(),
-    "balanced": Ours(shares="balanced"),  # `border="balanced"`: the least mean of the classes' errors
-    "batch": Ours(shares="batch"),
-    "oracle": Ours(shares="known"),
-    "aligned": Ours({"self_training": False}),
-    "centred": Ours({"center": "domains"}),
-    "uncentred": Ours(_LAYERS_ALONE),
-    "uncentred-em": Ours(_LAYERS_ALONE, shares="em"),
-    "uncentred-self": Ours(_LAYERS),  # with self-training
-    "uncentred-em-self": Ours(_LAYERS, shares="em"),
+    "balanced": Ours({"border": "balanced"}),  # the least mean of the classes' errors
+    "oracle": Ours(knows_shares=True),
+    "uncentred": Ours({"center": False}),  # words kept their meaning
+    "centred": Ours({"center": "domains"}),  # the mix of classes is the same
+    "untrained": Ours({"center": False, "self_training": False}),  # layers alone
     "undrift+teacher": Ours(teacher="finetuned"),
-    # estimates from the probabilities of `uncentred`
-    **{name: Ours(_LAYERS_ALONE, estimate=name) for name in ("confidence", "doc", "atc")},
-    **{f"quapy-{name}": Ours(_LAYERS_ALONE, estimate=name) for name in ("em", "dys", "kdey")},
 }
 ENCODERS = {"minilm-frozen": "frozen", "minilm-finetuned": "finetuned"}  # kinds of stored scores
-# methods that are given so many target labels: `labels-50`
-WITH_LABELS = ("labels", "asked", "updated", "updated-asked", "augmented", "target-only")
+WITH_LABELS = ("updated", "updated-asked")  # given so many target labels: `updated-5`
 
 
 @dataclass(frozen=True)
@@ -93,7 +80,7 @@ PEERS: Mapping[str, Peer] = {
     "adapt-rulsif": Peer("adapt.instance_based", "RULSIF", {"kernel": "rbf", "gamma": 1.0}, {}, (100,)),
 }  # fmt: skip
 # methods that need the rows that they predict, unlabelled, while they learn
-TRANSDUCTIVE = ("pca", "scl", "coda", "sda", "labels", "uncentred-em", "uncentred-em-self")
+TRANSDUCTIVE = ("pca", "scl", "coda", "sda", "labels")
 
 _ESTIMATORS = {"pca": PCA, "scl": SCL, "coda": CODA, "sda": SDA}
 _SET_BY_RUNNER = {"random_state", "n_components:pca", "device:sda"}
@@ -119,7 +106,7 @@ def find_family(method: str) -> str:
         return "encoders"
     if split_label_method(method)[0] in WITH_LABELS:
         return "labels"
-    names = ["svm-balanced", "source-only", *OURS, *ENCODERS, *PEERS, *(f"{name}-50" for name in WITH_LABELS)]
+    names = ["svm-balanced", "source-only", *OURS, *ENCODERS, *PEERS, *(f"{name}-5" for name in WITH_LABELS)]
     known = dict.fromkeys([*METHODS, *names])
     raise ValueError(
         f"method {method!r} is not known; known are {', '.join(known)}, and ours as `undrift-pair`"
@@ -131,17 +118,22 @@ def is_inductive(method: str) -> bool:
     return not {find_family(method), method.removesuffix("-pair")} & set(TRANSDUCTIVE)
 
 
+def takes_files(method: str) -> bool:
+    """Tell whether a method can be run on two files and nothing else."""
+    return method in PEERS or method in ("svm-tfidf", "undrift") or find_family(method) == "labels"
+
+
 def split_label_method(method: str) -> tuple[str, int]:
     """Return the name and the number of target labels of a method that has some; else the name and -1."""
     name, _, number = method.rpartition("-")
-    is_known = name in WITH_LABELS and number.isdecimal() and (number != "0" or name == "labels")
+    is_known = name in WITH_LABELS and number.isdecimal() and int(number) > 0
     return (name, int(number)) if is_known else (method, -1)
 
 
 def list_parameters(method: str) -> set[str]:
     """Parameters that a plan may give to a method: those of its estimator that the runner does not set."""
     if method == "undrift":
-        return {*MSDAClassifier().get_params(deep=False), "length", "fallback"} - set(_RUNNERS)
+        return {*MSDAClassifier().get_params(deep=False), "length"} - set(_RUNNERS)
     if method not in _ESTIMATORS:
         return set()
     names = signature(_ESTIMATORS[method]).parameters

@@ -51,6 +51,9 @@ def run_plan(
         None, "--seed", min=0, help="Instead of the plan's. Results of several seeds may share a file."
     ),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what failed before."),
+    scores: Path | None = typer.Option(
+        None, "--scores", metavar="FILE", help="Keep log probabilities of tasks on two files, as .npz."
+    ),
     log: bool = typer.Option(False, "--log", help="Write one line a task, also where no terminal shows it."),
 ) -> None:
     """Run a benchmark plan. Stop it at any time and run it again: it resumes where it was.
@@ -74,7 +77,7 @@ def run_plan(
 
     chosen = load_plan(plan).smaller(max_rows, max_features).seeded(seed)
     names = (_split_names(methods), _split_names(tasks), _split_names(variants))
-    summary = run(chosen, results, Request(data, *names, jobs, device, retry_failed, show))
+    summary = run(chosen, results, Request(data, *names, jobs, device, retry_failed, show, scores))
     failed = f"; {summary.n_failed} failed" if summary.n_failed else ""
     _say(f"{summary.n_new} tasks run, {summary.n_before} done before{failed}: {results}")
     if summary.n_failed:
@@ -123,11 +126,14 @@ def check_results(
     """Check results against the bars of the plan file expected.toml, and answer its claims.
 
     Every bar is about a number of tasks. The exit status is 1 if one is missed, or if tasks of one are not
-    there: records of a trial, run with --max-rows or --max-features, do not count.
+    there: records of a trial, run with --max-rows or --max-features, do not count. Results of several
+    versions of undrift are refused.
     """
-    from .results.expected import are_met, check_bars, load_bars, verdict_table
+    from .results.expected import are_met, check_bars, check_versions, load_bars, verdict_table
 
-    verdicts = check_bars(load_bars(expected), _read_records(results))
+    records = _read_records(results)
+    check_versions(records)
+    verdicts = check_bars(load_bars(expected), records)
     _say(verdict_table(verdicts).rstrip())
     if not are_met(verdicts, partial):
         raise typer.Exit(1)
@@ -161,6 +167,7 @@ def fill_all(
     and lab; figures that these pages show are drawn in lab/figures. The same results give the same bytes.
     """
     from .results.draw import write_figure
+    from .results.expected import check_versions
     from .results.figures import choose_figures
     from .results.page import fill_pages
 
@@ -168,6 +175,7 @@ def fill_all(
     if not paths:
         raise ValueError(f"there are no results in {root / 'lab/results'}: give the checkout with --root")
     records = _read_records(paths)
+    check_versions(records)
     pages, names = fill_pages(root, records)
     figures = choose_figures(records, names)
     for figure in figures:
@@ -175,6 +183,24 @@ def fill_all(
     for path, page in pages.items():
         write_text_atomically(path, page)
     _say(f"{len(pages)} pages and {len(figures)} figures from {len(paths)} files of results")
+
+
+@app.command("kinds")
+def show_kinds(results: list[Path] = RESULTS) -> None:
+    """Print the tables of plan kinds: errors, harm, estimates and labels, by group and by family.
+
+    Example:
+
+        undrift-lab kinds kinds.jsonl
+    """
+    from .results.frame import make_frame
+    from .results.kinds import TABLES, make_kinds_table
+
+    frame = make_frame(_read_records(results))
+    tables = {name: make_kinds_table(name, frame) for name in TABLES}
+    if not any(tables.values()):
+        raise ValueError("the results hold no record of plan kinds")
+    _say("\n".join(f"## {name}\n\n{table}" for name, table in tables.items() if table))
 
 
 @app.command("report")

@@ -56,6 +56,17 @@ def transfer_ratio(error: Any, baseline_error: Any) -> Any:
         return _unwrap(error / baseline_error)
 
 
+def calibration_error(p: np.ndarray, classes: np.ndarray, truth: np.ndarray) -> float:
+    """Expected calibration error: confidence less accuracy of predictions, in ten bins of equal width.
+
+    `p` are class probabilities of shape (n, n_classes).
+    """
+    confidence, is_right = p.max(axis=1), classes[p.argmax(axis=1)] == truth
+    bins = np.minimum((confidence * 10).astype(int), 9)
+    gaps = np.bincount(bins, weights=confidence - is_right, minlength=10)
+    return float(np.abs(gaps).sum() / len(truth))
+
+
 @dataclass(frozen=True)
 class DistanceInterval:
     """A proxy A-distance and the bounds of its 95% bootstrap interval."""

@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from undrift.text import TermVectorizer
 
 from .corpora import LOADERS
-from .corpora.corpus import Corpus, Domain
+from .corpora.corpus import Corpus, Domain, Rows
 from .plan import CorpusSpec
 
 Part = tuple[str, str]  # domain, and "train", "test" or "all"
@@ -41,10 +41,15 @@ def load_corpus(
     that is not set, where ``undrift-lab fetch`` puts them. The vocabulary of an `inductive` corpus of texts
     is chosen without the test rows; the columns of counted files are given.
     """
+    corpus = load_rows(spec, data, max_features)
+    return take_columns(count_terms(corpus, max_features, inductive), max_features)
+
+
+def load_rows(spec: CorpusSpec, data: str | Path | None, max_features: int) -> Corpus:
+    """Load the corpus as its files have it, texts or counts; some files hold more columns than are wanted."""
     folder = [] if spec.loader == "reviews" else [None if data is None else Path(data) / spec.loader]
     width = {"max_features": max_features} if spec.loader == "processed_acl" else {}
-    corpus = take_rows(LOADERS[spec.loader](*folder, **width), spec.max_rows)
-    return take_columns(count_terms(corpus, max_features, inductive), max_features)
+    return take_rows(LOADERS[spec.loader](*folder, **width), spec.max_rows)
 
 
 def count_terms(corpus: Corpus, max_features: int, inductive: bool = False) -> Corpus:
@@ -157,6 +162,13 @@ def sample_target(
         raise ValueError(f"domain {target}: too few rows for a share of {share:g}")
     rows = np.sort(np.concatenate([groups[0][: n - n_second], groups[1][:n_second]]))
     return replace(corpus, domains={**corpus.domains, target: _pick(domain, rows, test=np.arange(n))}), rows
+
+
+def take_labelled(domain: Domain, part: str, max_rows: int) -> tuple[Rows, np.ndarray]:
+    """Return labelled rows of a domain and their labels, evenly spaced: of "train", or of "all" parts."""
+    labelled = np.sort(domain.train) if part == "train" else np.union1d(domain.train, domain.test)
+    picked = _pick(domain, space_evenly(labelled, max_rows))
+    return picked.rows, np.asarray(picked.y)
 
 
 def _take_domain_rows(domain: Domain, max_rows: int) -> Domain:

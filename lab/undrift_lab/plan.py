@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass
 
 from undrift.errors import UndriftError
 
-from .catalogue import PEERS, find_family, is_inductive, list_parameters
+from .catalogue import PEERS, find_family, is_inductive, list_parameters, takes_files
 from .corpora import LOADERS
 
 C_MULTIPLES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the authors' rule, to choose from
@@ -74,8 +74,10 @@ class Setting:
     # rows, SCL its scale (with negative weights kept), SDA its noise
     tuned: bool = False
     activation: Literal["tanh", "sigmoid", "relu", "identity"] = "tanh"
-    # "pair": vocabulary (with `max_features`), weights of terms and layers are those of a task's two domains
-    fit_on: Literal["all", "pair"] = "all"
+    # "pair": vocabulary (with `max_features`), weights of terms and layers are those of a task's two domains.
+    # "files": likewise, of the source's train rows and at most `max_target_rows` labelled rows of the target,
+    # all of which are predicted; tasks are spread over processes
+    fit_on: Literal["all", "pair", "files"] = "all"
     n_pivots: Count | None = None  # outputs of the first layer, from as many columns on (section 4)
     changes: dict[str, Value] = field(default_factory=dict)  # of method `undrift`; `length`: of tf-idf rows
     inductive: bool = False  # whether methods do without the test rows while they learn; only some can
@@ -197,6 +199,10 @@ def _check_methods(variant: Setting, methods: tuple[str, ...]) -> None:
                 f"inductive: method {method} learns from the test rows; give variant {variant.name!r} "
                 "methods without it"
             )
+        if variant.fit_on == "files" and not takes_files(method):
+            raise ValueError(f'fit_on = "files" does not go with method {method}')
+        if variant.fit_on != "files" and find_family(method) == "labels":
+            raise ValueError(f'method {method} needs fit_on = "files" in variant {variant.name!r}')
     if variant.changes and not any(find_family(method) == "undrift" for method in methods):
         raise ValueError("changes is about method undrift, which is not among the plan's methods")
 

@@ -28,17 +28,23 @@ __all__ = [
     "save_model",
 ]
 
-_PACKAGES = ("msda", "method", "text", "persist")  # all at once: any model can be loaded
+_HOMES = {
+    "msda": ("MDA", "MSDA"),
+    "method": ("MSDAClassifier",),
+    "text": ("DistilledText", "TermVectorizer", "TextAdapter"),
+    "persist": ("load_model", "save_model"),
+    "report": ("adaptation_report",),
+}
 
 
 def __getattr__(name: str) -> object:
-    """Import the packages of a name when it is first used: estimators bring scikit-learn."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for package in ("report",) if name == "adaptation_report" else _PACKAGES:
-        module = _import_module(f"undrift.{package}")
-        globals().update({public: getattr(module, public) for public in __all__ if hasattr(module, public)})
-    return globals()[name]
+    """Import the package of a name when it is first used: estimators bring scikit-learn."""
+    for package, names in _HOMES.items():
+        if name in names:
+            module = _import_module(f"undrift.{package}")
+            globals().update({public: getattr(module, public) for public in names})
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterable
 
@@ -14,6 +15,11 @@ def escape_controls(text: str) -> str:
     Line ends and tabs stay; so JSON is still JSON. Half of a surrogate pair cannot be printed at all.
     """
     return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def wrap_line(line: str, width: int) -> str:
+    """Break a line between words, so that a terminal does not break it inside one; long words stay whole."""
+    return textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 class UndriftError(ValueError):
@@ -33,7 +39,7 @@ class UndriftError(ValueError):
 class UndriftWarning(UserWarning):
     """Something worked, but probably not as intended.
 
-    Some have a `code`, which names their subject: "fell-back", "far-apart".
+    Some have a `code`, which names their subject: "far-apart", "unknown-class".
     """
 
     code = ""

@@ -88,14 +88,28 @@ def effective_weights(classifier: Classifier) -> np.ndarray:
     check_is_fitted(classifier)
     if not hasattr(classifier, "representation_"):
         return classifier.coef_.astype(np.float64)
-    layers, slopes, H = classifier.representation_.layers_, [], classifier.input_mean_[None, :]
-    for layer in layers:
-        H = layer(H)
-        slopes.append(1 - H[0] ** 2)  # of tanh
-    weights = classifier.coef_[-1].astype(np.float64)
-    for t in reversed(range(len(layers))):
-        weights = classifier.coef_[t] + layers[t].coef @ (slopes[t][:, None] * weights)
-    return weights
+    return _slopes_at_mean(classifier)[0]
+
+
+def _slopes_at_mean(classifier: MSDAClassifier) -> tuple[np.ndarray, np.ndarray]:
+    """Return slopes of the outputs at the mean row of the first target, (d, n_outputs): whole and direct.
+
+    The direct ones are those of the input block alone.
+    """
+    n_classes, names = len(classifier.classes_), classifier.target_names_
+    toward = np.array([[-1.0, 1.0]]) if n_classes == 2 else np.eye(n_classes)
+    rows = np.tile(classifier.input_mean_, (len(toward), 1))
+    H = _list_hidden(classifier, rows)
+    slope = _differentiate_scores(classifier, H, toward, names[0] if names else None)
+    return _backpropagate(classifier, H, slope).T, (slope @ classifier.model_.coef[0].T).T
+
+
+def _list_hidden(classifier: MSDAClassifier, rows: np.ndarray) -> list[np.ndarray]:
+    """Return rows, and what every layer makes of them."""
+    H = [rows]
+    for layer in classifier.representation_.layers_:
+        H.append(layer(H[-1]))
+    return H
 
 
 def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> dict[str, Any]:
@@ -106,7 +120,7 @@ def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> dict
     ``direct`` weight (of the input block alone) and ``rank`` (1 is the strongest for that class).
     """
     j, weights, labels = position_of(term, terms), effective_weights(classifier), classifier.classes_.tolist()
-    direct = classifier.coef_[0] if hasattr(classifier, "representation_") else weights
+    direct = _slopes_at_mean(classifier)[1] if hasattr(classifier, "representation_") else weights
     other = labels[0] if len(labels) == 2 else None
     outputs = [
         {
@@ -186,7 +200,7 @@ def document_terms(
 
 
 def score_contributions(
-    classifier: MSDAClassifier, X: Rows, direction: np.ndarray, *, target: Any = None, n_nodes: int = 24
+    classifier: MSDAClassifier, X: Rows, direction: np.ndarray, *, target: Any = None, n_nodes: int = 64
 ) -> tuple[np.ndarray, np.ndarray]:
     """Divide the scores of a few rows among their features, by integrated gradients from the empty row.
 
@@ -198,16 +212,42 @@ def score_contributions(
     empty = classifier.decision_function(np.zeros_like(whole), target=target)
     base = (empty.reshape(len(whole), -1) * direction).sum(axis=1)
     nodes, masses = np.polynomial.legendre.leggauss(n_nodes)
-    steps, toward = ((1 + nodes) / 2).astype(whole.dtype), np.asarray(direction, dtype=whole.dtype).T
-    H, hidden = (steps[:, None, None] * whole).reshape(-1, whole.shape[1]), []
-    layers, coef = classifier.representation_.layers_, classifier.coef_
-    for layer in layers:
-        H = layer(H)
-        hidden.append(H)
-    gradient = np.zeros_like(H)
-    for t in reversed(range(len(layers))):
-        gradient = gradient + np.tile((coef[t + 1] @ toward).T, (n_nodes, 1))
-        gradient = (layers[t].coef @ ((1 - hidden[t] ** 2) * gradient).T).T
+    steps = ((1 + nodes) / 2).astype(whole.dtype)
+    H = _list_hidden(classifier, (steps[:, None, None] * whole).reshape(-1, whole.shape[1]))
+    toward = np.tile(
+        np.hstack([-direction, direction]) if direction.shape[1] == 1 else direction, (n_nodes, 1)
+    )
+    slope = _differentiate_scores(classifier, H, toward, target).astype(whole.dtype)
+    gradient = _backpropagate(classifier, H, slope)
     mean = np.tensordot(masses / 2, gradient.reshape(n_nodes, *whole.shape), axes=1)
-    contributions = whole * ((coef[0] @ toward).T + mean)
-    return base, contributions
+    return base, whole * mean
+
+
+def _differentiate_scores(
+    classifier: MSDAClassifier, H: Sequence[np.ndarray], toward: np.ndarray, target: Any
+) -> np.ndarray:
+    """Return the slopes of ``sum_c toward_c log p_c`` in the readings' scores: (n, n_readings n_outputs).
+
+    `H` are rows at the input and at every layer.
+    """
+    model, n = classifier.model_, len(toward)
+    scores = np.zeros((n, model.coef[0].shape[1]))
+    for h, weights in zip(H, model.coef, strict=True):
+        scores[:, : weights.shape[1]] += h @ weights
+    k = classifier.find_target(target) if classifier.target_names_ else -1
+    readings = model.read(scores.reshape(n, -1, model.n_outputs).transpose(1, 0, 2), np.full(n, k))
+    votes = model.votes[k]
+    pull = toward / np.maximum(np.einsum("r,rnc->nc", votes, readings), 1e-12)
+    slopes = readings * (pull - (pull * readings).sum(axis=2, keepdims=True))
+    slopes *= (votes / model.temperature)[:, None, None]
+    return slopes[:, :, -model.n_outputs :].transpose(1, 0, 2).reshape(n, -1)
+
+
+def _backpropagate(classifier: MSDAClassifier, H: Sequence[np.ndarray], slope: np.ndarray) -> np.ndarray:
+    """Return slopes in the input from slopes in the scores of all readings; `H` as above."""
+    layers, coef = classifier.representation_.layers_, classifier.model_.coef
+    gradient = np.zeros_like(H[-1])
+    for t in reversed(range(len(layers))):
+        gradient = gradient + slope[:, : coef[t + 1].shape[1]] @ coef[t + 1].T
+        gradient = (layers[t].coef @ ((1 - H[t + 1] ** 2) * gradient).T).T
+    return gradient + slope @ coef[0].T

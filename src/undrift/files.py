@@ -13,7 +13,7 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows: files of a killed process stay there
+except ImportError:  # Windows: nothing to lock with, so that files of a killed process stay there
     fcntl = None  # type: ignore[assignment]
 
 UNFINISHED: set[str] = set()  # temporary files that are being written
@@ -38,6 +38,8 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     _remove_abandoned(final.parent, prefix, final.suffix)
     handle, name = tempfile.mkstemp(prefix=prefix, suffix=final.suffix, dir=final.parent)
     UNFINISHED.add(name)
+    if fcntl is None:
+        os.close(handle)  # Windows does not rename an open file
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_SH)  # as long as this process writes; a killed one holds no lock
@@ -49,7 +51,8 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         _remove_file(name)
         raise
     finally:
-        os.close(handle)
+        if fcntl is not None:
+            os.close(handle)
         UNFINISHED.discard(name)
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .core import (
     ACTIVATIONS,
     Array,
     Blocks,
-    FittedLayer,
     Layer,
     LayerSolver,
     PivotSplit,
@@ -26,7 +25,6 @@ from .core import (
     fit_layers,
     row_slices,
     scatter,
-    select_noise,
 )
 from .inputs import (
     Place,
@@ -34,9 +32,9 @@ from .inputs import (
     as_array,
     check_choice,
     check_count,
-    check_feature_noise,
     check_fit_rows,
     check_matrix,
+    check_noise,
     check_pivots,
     check_positive,
     check_rows,
@@ -45,37 +43,111 @@ from .inputs import (
     load_cluster,
     on_cluster,
     place_rows,
-    savable,
 )
 
 
 class Denoiser(TransformerMixin, BaseEstimator):
-    """Parameters, tags and errors that one layer and a stack share."""
+    """What one layer and a stack share: parameters, outputs, tags and errors."""
 
-    def _check_denoiser(self, d: int | None = None) -> dict[str, Any]:
+    noise: float
+    ridge: float
+    activation: str
+    include_input = False
+    device = "cpu"
+    _precision = "highest"  # "high": float32 products on a GPU may round operands to 11 bits, as TF32 does
+    _memory_budget: float | None = None  # bytes of hidden rows of a layer; None for a part of the memory
+
+    def _check_denoiser(self) -> dict[str, Any]:
         return {
-            "noise": check_feature_noise(self.noise, d),
+            "noise": check_noise(self.noise),
             "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
             "activation": check_choice(self.activation, "activation", ACTIVATIONS),
         }
 
-    def _apply_lazily(self, method: str, X: Any, width: int) -> Any:
-        """Apply a method of this estimator to rows of Dask, block by block, when they are computed."""
-        given = "float32" if getattr(X, "dtype", None) == np.float32 else "float64"
-        return load_cluster().blockwise(self, method, X, shape=(width,), dtype=given)
+    def _choose_place(self, rows: Any) -> Place:
+        """Return where to compute; for rows on a cluster, layers are computed in this process."""
+        device = "cpu" if on_cluster(rows) else self.device
+        return choose_place([rows], device, self._precision, self._memory_budget)
 
-    def _with_feature_names(self, error: SingularSystem) -> SingularSystem:
-        """Return the error with the features' names, where `X` had them."""
-        return error.with_names(self.feature_names_in_) if hasattr(self, "feature_names_in_") else error
+    @property
+    def _layers(self) -> list[Layer]:
+        """The fitted layers."""
+        raise NotImplementedError
 
-    def __sklearn_tags__(self):
+    @overload
+    def transform(self, X: np.ndarray) -> np.ndarray: ...
+    @overload
+    def transform(self, X: Any) -> Any: ...
+    def transform(self, X: Any) -> Any:
+        """Return the outputs of the layers, side by side; with `include_input`, `X` comes first.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d), or rows of Dask
+            Rows of any domain.
+
+        Returns
+        -------
+        ndarray of shape (n, n_outputs)
+            Dense; lazy blocks for rows of Dask.
+        """
+        check_is_fitted(self)
+        if on_cluster(X):
+            shape = (len(self.get_feature_names_out()),)
+            dtype = "float32" if getattr(X, "dtype", None) == np.float32 else "float64"
+            return load_cluster().blockwise(self, "transform", X, shape=shape, dtype=dtype)
+        X = check_rows(self, X, reset=False)
+        place = self._choose_place(X)
+        layers = place.move_layers(self._layers)
+        widths = [len(layer.intercept) for layer in layers]
+        if self.include_input:
+            widths = [X.shape[1], *widths]
+        out = np.empty((X.shape[0], sum(widths)), dtype=dtype_of(X))
+        edges = np.cumsum([0, *widths])
+        for rows in row_slices(X.shape[0], max(widths)):
+            given = [as_array(X[rows])] if self.include_input else []
+            for start, piece in zip(edges, chain(given, place.hidden(layers, X[rows])), strict=False):
+                out[rows, start : start + piece.shape[1]] = piece
+        return out
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return names of the output columns: ``x:`` of the input, ``h1:``, ``h2:``, ... of the layers.
+
+        Parameters
+        ----------
+        input_features : array of str, default=None
+            Names of the features, where `fit` saw none.
+
+        Returns
+        -------
+        ndarray of str, of shape (n_outputs,)
+            One name for each column of `transform`.
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        reconstructed = names[self.pivots_] if hasattr(self, "pivots_") else names
+        blocks = [("x", names)] if self.include_input else []
+        blocks += [(f"h{t + 1}", reconstructed) for t in range(len(self._layers))]
+        return np.array(
+            [f"{block}:{name}" for block, block_names in blocks for name in block_names], dtype=object
+        )
+
+    def _name_features(self, error: SingularSystem, depth: int = 0) -> SingularSystem:
+        """Return the error with its layer, and the features' names where `X` had them."""
+        if depth > 0 and hasattr(self, "pivots_"):  # upper layers see pivots alone
+            error = error.with_names(self.pivots_.tolist())
+        if hasattr(self, "feature_names_in_"):
+            error = error.with_names(self.feature_names_in_)
+        cause = f"in layer {depth + 1}, {error.cause}" if depth else error.cause
+        return SingularSystem(cause, error.features, error.remedy)
+
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
-@savable
 class MDA(Denoiser):
     """Marginalised denoising autoencoder: one layer, in closed form.
 
@@ -85,8 +157,8 @@ class MDA(Denoiser):
 
     Parameters
     ----------
-    noise : float or array of shape (n_features,), default=0.5
-        Probability that a feature is missing, in [0, 1), or one for each feature.
+    noise : float, default=0.5
+        Probability that a feature is missing, in [0, 1).
     ridge : float, default=1e-5
         Added to the diagonal of the system, absolutely; the intercept is never penalised.
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
@@ -118,32 +190,61 @@ class MDA(Denoiser):
 
     __metadata_request__fit = {"sample_domain": True}
 
-    def __init__(self, noise=0.5, *, ridge=1e-5, activation="tanh"):
+    def __init__(
+        self,
+        noise: float = 0.5,
+        *,
+        ridge: float = 1e-5,
+        activation: str = "tanh",
+    ) -> None:
         self.noise = noise
         self.ridge = ridge
         self.activation = activation
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, *, sample_domain: Any = None) -> MDA:
-        """Learn the layer from the rows of `X`, a matrix or a re-iterable of blocks; the rest is not used."""
+    def fit(self, X: Any, y: object = None, *, sample_domain: object = None) -> Self:
+        """Learn the layer from the rows of `X`.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d), re-iterable of such blocks, or rows of Dask
+            Rows of all domains.
+        y, sample_domain : object, default=None
+            Not used.
+
+        Returns
+        -------
+        MDA
+            This estimator.
+        """
         self._check_denoiser()
         rows = check_fit_rows(self, X)
-        blocks = place_rows(rows, self._place(rows))
-        self._check_denoiser(self.n_features_in_)
+        blocks = place_rows(rows, self._choose_place(rows))
         self.scatter_ = blocks.total(scatter).to_host()
         self._layer: Layer | None = self._solve()
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, *, sample_domain: Any = None) -> MDA:
+    def partial_fit(self, X: Any, y: object = None, *, sample_domain: object = None) -> Self:
         """Add rows to the rows seen so far; the result is that of one `fit` on all of them.
 
         Sums are kept in float64, whatever the rows. The layer is computed when it is next used.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            More rows.
+        y, sample_domain : object, default=None
+            Not used.
+
+        Returns
+        -------
+        MDA
+            This estimator.
         """
         self._check_denoiser()
         first = not hasattr(self, "scatter_")
         X = check_matrix(self, X, reset=first)
-        blocks = place_rows(array_ops(X).cast(X, np.float64), self._place(X))
-        self._check_denoiser(self.n_features_in_)
+        blocks = place_rows(array_ops(X).cast(X, np.float64), self._choose_place(X))
         batch = blocks.total(scatter).to_host()
         self.scatter_ = batch if first else self.scatter_ + batch
         self._layer = None
@@ -157,34 +258,17 @@ class MDA(Denoiser):
             self._layer = self._solve()
         return self._layer
 
-    def _place(self, rows: Any) -> Place:
-        """Return where the rows are; on a GPU in full float32, as there is no parameter for the precision."""
-        return choose_place([rows], "cpu", "highest")
+    @property
+    def _layers(self) -> list[Layer]:
+        return [self.layer_]
 
     def _solve(self) -> Layer:
         try:
-            return denoise(self.scatter_, **self._check_denoiser(self.n_features_in_))
+            return denoise(self.scatter_, **self._check_denoiser())
         except SingularSystem as error:
-            raise self._with_feature_names(error) from None
-
-    def transform(self, X: Any) -> Array:
-        """Return the hidden rows of `X`, dense, of shape (n, d); lazy for rows of Dask."""
-        check_is_fitted(self)
-        if on_cluster(X):
-            return self._apply_lazily("transform", X, len(self.layer_.intercept))
-        X = check_rows(self, X, reset=False)
-        place = self._place(X)
-        (H,) = place.hidden(place.move_layers([self.layer_]), X)
-        return H.astype(dtype_of(X), copy=False)
-
-    def get_feature_names_out(self, input_features=None):
-        """Return the names of the output columns: ``h1:`` and the feature that the column reconstructs."""
-        check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
-        return np.array([f"h1:{name}" for name in names], dtype=object)
+            raise self._name_features(error) from None
 
 
-@savable
 class MSDA(Denoiser):
     """Marginalised stacked denoising autoencoder: layers in closed form, one on another.
 
@@ -196,8 +280,8 @@ class MSDA(Denoiser):
     ----------
     n_layers : int, default=5
         Number of layers.
-    noise : float or array of shape (n_features,), default=0.5
-        As of :class:`MDA`, the same in each layer: a hidden feature reconstructs the input of its column.
+    noise : float, default=0.5
+        As of :class:`MDA`, the same in each layer.
     ridge : float, default=1e-5
         Added to the diagonal of each system, absolutely; the intercept is never penalised.
     activation : {"tanh", "sigmoid", "relu", "identity"}, default="tanh"
@@ -222,6 +306,10 @@ class MSDA(Denoiser):
         With `n_pivots`: the features that the first layer reconstructs.
     parts_ : list of ndarray of int
         With `n_pivots`: the random split of the features, which a layer of many rows averages over.
+    form_ : {"rows", "parts", "terms"}
+        How the first layer was solved for. The number of rows, features and pivots decides, and no device:
+        "rows" where the square of the rows is at most features times reconstructed features, exactly; else
+        "terms", exactly, or with fewer pivots than features "parts", by the random parts of section 4.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -243,21 +331,20 @@ class MSDA(Denoiser):
 
     __metadata_request__fit = {"sample_domain": True}
 
-    _precision = "high"  # float32 products on a GPU may round their operands to 11 bits, as TF32 does
-    _memory_budget: float | None = None  # bytes of hidden rows; None for half of the machine's memory
+    _precision = "high"
 
     def __init__(
         self,
-        n_layers=5,
-        noise=0.5,
+        n_layers: int = 5,
+        noise: float = 0.5,
         *,
-        ridge=1e-5,
-        activation="tanh",
-        n_pivots=None,
-        include_input=True,
-        device="cpu",
-        random_state=None,
-    ):
+        ridge: float = 1e-5,
+        activation: str = "tanh",
+        n_pivots: int | None = None,
+        include_input: bool = True,
+        device: str = "cpu",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.n_layers = n_layers
         self.noise = noise
         self.ridge = ridge
@@ -268,38 +355,42 @@ class MSDA(Denoiser):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, *, sample_domain: Any = None) -> MSDA:
-        """Learn the layers from the rows of `X`; `y` and `sample_domain` are not used.
+    def fit(self, X: Any, y: object = None, *, sample_domain: object = None) -> Self:
+        """Learn the layers from the rows of `X`.
 
-        `X` is a matrix, or a re-iterable of two-dimensional blocks, which is read once per layer and never
-        stored; or a Dask array cut into row blocks, dense or SciPy sparse, or a list of delayed values or
-        futures: the rows and the hidden rows then stay on the workers.
+        Blocks are read once for each layer, and hidden rows of a cluster stay on its workers. Rows that are
+        few enough for the form "rows" are gathered in memory for the first layer.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d), re-iterable of such blocks, or rows of Dask
+            Rows of all domains. Rows of Dask are an array cut into row blocks, dense or SciPy sparse, or a
+            list of delayed values or futures.
+        y, sample_domain : object, default=None
+            Not used.
+
+        Returns
+        -------
+        MSDA
+            This estimator.
         """
-        self._check_denoiser()
+        options = self._check_denoiser()
         n_layers = check_count(self.n_layers, "n_layers", hint="one layer is the least there is")
         random_state = check_random_state(self.random_state)
         rows = check_fit_rows(self, X)
-        # for rows on a cluster, layers are computed in this process
-        device = "cpu" if on_cluster(rows) else self.device
-        place = choose_place([rows], device, self._precision, self._memory_budget)
+        place = self._choose_place(rows)
         if self.n_pivots is not None:
             check_pivots(self.n_pivots, self.n_features_in_)
-        options = self._check_denoiser(self.n_features_in_)
         blocks = place_rows(rows, place, self.n_pivots or 0)
         layers: list[Layer] = []
-
-        def learn() -> Iterator[FittedLayer]:
-            first = LayerSolver([blocks], self._split_features(blocks, random_state)).fit(**options)
-            if self.n_pivots is not None:
-                options["noise"] = select_noise(options["noise"], self.pivots_)
-            yield from fit_layers([blocks], n_layers, options, first)
-
         try:
             with place.set_precision():
-                for fitted in learn():
+                first = LayerSolver([blocks], self._split_features(blocks, random_state)).fit(**options)
+                self.form_ = first.form
+                for fitted in fit_layers([blocks], n_layers, options, first):
                     layers.append(place.to_host(fitted.layer))
         except SingularSystem as error:
-            raise self._with_layer_and_names(len(layers), error) from None
+            raise self._name_features(error, len(layers)) from None
         self.layers_ = layers
         return self
 
@@ -312,55 +403,27 @@ class MSDA(Denoiser):
         self.pivots_, self.parts_ = split.pivots, split.parts
         return split
 
-    def _with_layer_and_names(self, depth: int, error: SingularSystem) -> SingularSystem:
-        """Return the error with its layer and the features' names; upper layers see pivots alone."""
-        if depth == 0:
-            return self._with_feature_names(error)
-        if hasattr(self, "pivots_"):
-            error = error.with_names(self.pivots_.tolist())
-        return self._with_feature_names(
-            SingularSystem(f"in layer {depth + 1}, {error.cause}", error.features)
-        )
+    @property
+    def _layers(self) -> list[Layer]:
+        return self.layers_
 
     def hidden(self, X: Any) -> Iterator[Array]:
-        """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time; lazy for rows of Dask."""
+        """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d), or rows of Dask
+            Rows of any domain.
+
+        Returns
+        -------
+        iterator of ndarray
+            One dense array for each layer; lazy blocks for rows of Dask.
+        """
         check_is_fitted(self)
         if on_cluster(X):
             return load_cluster().lazy_hidden(self, X)
         X = check_rows(self, X, reset=False)
-        place = choose_place([X], self.device, self._precision, self._memory_budget)
+        place = self._choose_place(X)
         layers = place.move_layers(self.layers_)
         return (h.astype(dtype_of(X), copy=False) for h in place.hidden(layers, X))
-
-    def transform(self, X: Any) -> Array:
-        """Return ``[X, h^1, ..., h^l]`` of the rows of `X`, dense; without X if not `include_input`.
-
-        Of rows of Dask: lazy, block by block.
-        """
-        check_is_fitted(self)
-        if on_cluster(X):
-            return self._apply_lazily("transform", X, len(self.get_feature_names_out()))
-        X = check_rows(self, X, reset=False)
-        place = choose_place([X], self.device, self._precision, self._memory_budget)
-        layers = place.move_layers(self.layers_)
-        widths = [len(layer.intercept) for layer in layers]
-        if self.include_input:
-            widths = [X.shape[1], *widths]
-        out = np.empty((X.shape[0], sum(widths)), dtype=dtype_of(X))
-        edges = np.cumsum([0, *widths])
-        for rows in row_slices(X.shape[0], max(widths)):
-            given = [as_array(X[rows])] if self.include_input else []
-            for start, piece in zip(edges, chain(given, place.hidden(layers, X[rows])), strict=False):
-                out[rows, start : start + piece.shape[1]] = piece
-        return out
-
-    def get_feature_names_out(self, input_features=None):
-        """Return names of the output columns: ``x:`` of the input, ``h1:``, ``h2:``, ... of the layers."""
-        check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
-        reconstructed = names[self.pivots_] if hasattr(self, "pivots_") else names
-        blocks = [("x", names)] if self.include_input else []
-        blocks += [(f"h{t + 1}", reconstructed) for t in range(len(self.layers_))]
-        return np.array(
-            [f"{block}:{name}" for block, block_names in blocks for name in block_names], dtype=object
-        )

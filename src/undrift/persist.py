@@ -1,11 +1,10 @@
 """Saving and loading fitted estimators: safetensors for arrays, JSON for the rest, no pickle.
 
-A file is data and nothing else: loading builds only classes of this library that are registered as savable,
-and the plain values listed in :func:`_decode`, so that a hostile file cannot run code.
+A file is data and nothing else: loading builds only the classes of `SAVABLE` and the plain values listed in
+:func:`_decode`, so that a hostile file cannot run code.
 
 A class is saved by its name and its fields: an estimator by its parameters and learnt attributes, a dataclass
-by its fields. A dataclass may have ``shrink()``, which returns the form that is saved, and ``expand()``, that
-undoes it and refuses parts that do not fit together.
+by its fields. Layers of a stack are packed: see :mod:`undrift.core.packing`.
 """
 
 from __future__ import annotations
@@ -15,11 +14,12 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
+from functools import partial
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import safetensors.numpy
@@ -29,22 +29,49 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._version import __version__
-from .core import ACTIVATIONS, Layer, RowCoef, Scatter
+from .core import (
+    ACTIVATIONS,
+    Bits,
+    Layer,
+    PackedLayer,
+    PackedRows,
+    Rows,
+    Scatter,
+    System,
+    pack_layers,
+    unpack_layers,
+)
 from .errors import UndriftError
 from .files import replace_file
-from .inputs import SAVABLE, check_device
+from .inputs import check_device
+from .method import Anchors, Facts, Memory, Model, MSDAClassifier, Words
+from .msda import MDA, MSDA
+from .text import DistilledClassifier, DistilledText, TermVectorizer, TextAdapter
 
 FORMAT = "undrift-model"
 FORMAT_VERSION = "1"
 MAX_DESCRIPTION = 16 << 20  # characters of JSON, arrays not counted
-LARGEST_HALF = 65_504.0  # the largest number of half precision
+WIDEST_SMALL = 2**16  # columns of sparse rows whose numbers take two bytes
 
-_CORE_CLASSES: dict[str, type] = {cls.__name__: cls for cls in (Layer, RowCoef, Scatter)}
+# the classes that a model file may name
+SAVABLE: tuple[type, ...] = (
+    MDA, MSDA, MSDAClassifier, TermVectorizer, TextAdapter, DistilledText, DistilledClassifier,
+    Layer, System, PackedLayer, PackedRows, Scatter, Model, Memory, Anchors, Facts, Words,
+)  # fmt: skip
+_BY_NAME = {cls.__name__: cls for cls in SAVABLE}
 _SCALARS = (bool, int, float, str, type(None))
 _OF_THE_SESSION = (
-    "_sklearn_output_config", "_metadata_request", "_cached_vectorizer", "target_scores_",
+    "_sklearn_output_config", "_metadata_request", "_cached_vectorizer", "_last", "_scores", "layer_bits_",
 )  # fmt: skip
-PARTS = {"layers": "representation_", "training_rows": "update_state_"}  # attributes that make a file large
+PARTS = {"layers": "representation_", "training_rows": "memory_"}  # attributes that make a file large
+
+
+class Arrays(dict[str, np.ndarray]):
+    """Arrays of a file by name, and the sparse matrices that are made of some: one may be named twice."""
+
+    def __init__(self, *arrays: Any) -> None:
+        super().__init__(*arrays)
+        self.matrices: dict[str, Any] = {}
 
 
 class ModelFileError(UndriftError):
@@ -52,7 +79,7 @@ class ModelFileError(UndriftError):
 
 
 def save_model(
-    estimator: BaseEstimator, path: str | os.PathLike[str], *, updatable: bool = False, half: bool = False
+    estimator: BaseEstimator, path: str | os.PathLike[str], *, updatable: bool = False, bits: Bits = 32
 ) -> None:
     """Save a fitted estimator of this library, by an atomic write: all of it, or `path` stays as it was.
 
@@ -64,9 +91,9 @@ def save_model(
         The usual ending is ``.safetensors``.
     updatable : bool, default=False
         Whether to save the rows that `update` and `ask` need. The file is then larger.
-    half : bool, default=False
-        Whether to save the weights of layers in half precision (11 bits): half of the size, and hardly a
-        prediction changes. Weights that were loaded from such a file are saved so in any case.
+    bits : {32, 16, 8}, default=32
+        Bits of a weight of a layer. With 16, and often with 8, hardly a prediction changes. Layers that were
+        loaded from a file of fewer bits are saved with as many.
 
     Examples
     --------
@@ -79,10 +106,9 @@ def save_model(
     """
     check_is_fitted(estimator)
     if not updatable:
-        estimator = _change_inside(estimator, "update_state_", lambda state: None)
-    if half or _has_half_layers(estimator):
-        estimator = round_layers(estimator, np.float16)
-    arrays: dict[str, np.ndarray] = {}
+        estimator = _change_part(estimator, MSDAClassifier, partial(_with, memory_=None))
+    estimator = _change_part(estimator, MSDA, partial(_pack_stack, bits=bits))
+    arrays = Arrays()
     tree = json.dumps(_encode(estimator, "model", arrays), ensure_ascii=False)
     metadata = {"format": FORMAT, "format_version": FORMAT_VERSION, "library_version": __version__}
     metadata["model"] = tree
@@ -95,11 +121,16 @@ def save_model(
         raise OSError(f"{path} cannot be written: {error}") from None
 
 
+def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
+    """Return the header of a file, and how many bytes it takes."""
+    n_bytes = int.from_bytes(file.read(8), "little")
+    return json.loads(file.read(n_bytes)), n_bytes
+
+
 def _sort_metadata(path: Path) -> None:
     """Put the fields of a header in order, which safetensors lacks: the same model gives the same bytes."""
     with path.open("r+b") as file:
-        n_bytes = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(n_bytes))
+        header, n_bytes = _read_header(file)
         header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
         file.seek(8)
         file.write(json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode().ljust(n_bytes))
@@ -107,55 +138,59 @@ def _sort_metadata(path: Path) -> None:
 
 def measure_parts(path: str | os.PathLike[str]) -> dict[str, int]:
     """Return the bytes of a model file that its layers, its training rows and the rest take."""
-    parts, n_all = dict.fromkeys(PARTS, 0), os.path.getsize(path)
+    parts = dict.fromkeys(PARTS, 0)
     with open(path, "rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        header, _ = _read_header(file)
     for name, entry in header.items():
         for part, attribute in PARTS.items():
             if f".{attribute}." in name:
                 parts[part] += entry["data_offsets"][1] - entry["data_offsets"][0]
-    return {**parts, "rest": n_all - sum(parts.values())}
+    return {**parts, "rest": os.path.getsize(path) - sum(parts.values())}
 
 
-def round_layers(estimator: Any, dtype: Any = None) -> Any:
-    """Return the model that a file in half precision holds: weights of layers rounded to 11 bits.
+def choose_bits(classifier: MSDAClassifier, samples: Mapping[Any, Rows]) -> Bits:
+    """Return the fewest bits of a weight that change no prediction of sampled rows of the targets."""
+    expected = {name: classifier.predict(X, target=name) for name, X in samples.items()}
+    for bits in (8, 16):
+        rounded = round_layers(classifier, bits)
+        if all((rounded.predict(X, target=name) == expected[name]).all() for name, X in samples.items()):
+            return bits
+    return 32
 
-    Layers with weights above 65,504, which half precision lacks, stay as they are. With a `dtype` rounded
-    weights are of that type, else of the type they had.
-    """
-    return _change_inside(estimator, "layers_", lambda layers: [_round_layer(each, dtype) for each in layers])
+
+def round_layers(estimator: Any, bits: Bits) -> Any:
+    """Return the model that a file with so many bits of a weight holds."""
+    return _change_part(estimator, MSDA, lambda msda: _unpack_stack(_pack_stack(msda, bits)))
 
 
-def _change_inside(estimator: Any, name: str, change: Callable[[Any], Any]) -> Any:
-    """Return a copy in which an attribute, of the estimator or of one inside it, is changed."""
+def _pack_stack(msda: MSDA, bits: Bits) -> MSDA:
+    """Return a stack with its layers packed; those that were loaded with fewer bits have no more."""
+    bits = min(bits, getattr(msda, "layer_bits_", bits))
+    return cast(MSDA, _with(msda, layers_=pack_layers(msda.layers_, bits)))
+
+
+def _unpack_stack(msda: MSDA) -> MSDA:
+    """Return a stack with its layers unpacked."""
+    packed = cast(list[PackedLayer], msda.layers_)
+    bits = {"layer_bits_": packed[0].bits} if packed[0].bits < 32 else {}
+    return cast(MSDA, _with(msda, layers_=unpack_layers(packed), **bits))
+
+
+def _with(estimator: Any, **attributes: Any) -> Any:
+    """Return a copy with other attributes."""
     estimator = copy(estimator)
-    for inside in ("classifier_", "representation_"):
-        if hasattr(estimator, inside):
-            setattr(estimator, inside, _change_inside(getattr(estimator, inside), name, change))
-    if hasattr(estimator, name):
-        setattr(estimator, name, change(getattr(estimator, name)))
+    vars(estimator).update(attributes)
     return estimator
 
 
-def _round_layer(layer: Layer, dtype: Any) -> Layer:
-    if any(max(array.max(initial=0), -array.min(initial=0)) > LARGEST_HALF for array in _list_factors(layer)):
-        return layer
-    rounded = layer.coef.astype(np.float16)
-    return dataclasses.replace(layer, coef=rounded.astype(dtype or layer.coef.dtype, copy=False))
-
-
-def _has_half_layers(estimator: Any) -> bool:
-    """Tell whether half precision holds the weights of all layers, as after loading them from such a file."""
+def _change_part(estimator: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """Return an estimator with the one of a class, itself or one inside it, changed."""
+    if isinstance(estimator, kind):
+        return change(estimator)
     for name in ("classifier_", "representation_"):
-        estimator = getattr(estimator, name, estimator)
-    factors = [factor for layer in getattr(estimator, "layers_", []) for factor in _list_factors(layer)]
-    with np.errstate(over="ignore"):
-        return all(np.array_equal(factor, factor.astype(np.float16)) for factor in factors)
-
-
-def _list_factors(layer: Layer) -> list[np.ndarray]:
-    """Return the arrays of a layer that half precision may hold."""
-    return layer.coef.dense_factors if isinstance(layer.coef, RowCoef) else [layer.coef]
+        if hasattr(estimator, name):
+            return _with(estimator, **{name: _change_part(getattr(estimator, name), kind, change)})
+    return estimator
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -171,7 +206,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             _check_header(path, metadata)
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
+            arrays = Arrays({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118 (not a dict)
     except ModelFileError:
         raise
     except (SafetensorError, AttributeError, TypeError, ValueError) as error:  # number types NumPy lacks, too
@@ -210,7 +245,7 @@ def _check_header(path: Path, metadata: dict[str, str]) -> None:
         )
 
 
-def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
+def _digest(metadata: dict[str, str], arrays: Arrays) -> str:
     header = {key: value for key, value in metadata.items() if key != "digest"}
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for key in sorted(arrays):
@@ -219,7 +254,7 @@ def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _encode(value: Any, key: str, arrays: dict[str, np.ndarray]) -> Any:
+def _encode(value: Any, key: str, arrays: Arrays) -> Any:
     """Turn a value into JSON, its arrays moved to `arrays` under names that start with `key`."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -240,16 +275,21 @@ def _encode(value: Any, key: str, arrays: dict[str, np.ndarray]) -> Any:
         return np.dtype(value).name
     if sp.issparse(value):
         rows = sp.csr_array(value)
-        parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
+        for name, other in arrays.matrices.items():
+            if rows.shape == other.shape and rows.nnz == other.nnz and (rows != other).nnz == 0:
+                return {"again": name}
+        arrays.matrices[key] = rows
+        indices = rows.indices.astype(np.uint16) if rows.shape[1] <= WIDEST_SMALL else rows.indices
+        parts = {"data": rows.data, "indices": indices, "indptr": rows.indptr}
         encoded = {name: _encode(part, f"{key}.{name}", arrays) for name, part in parts.items()}
-        return {"csr": {**encoded, "width": rows.shape[1]}}
+        return {"csr": {**encoded, "width": rows.shape[1], "name": key}}
     return _encode_instance(value, key, arrays)
 
 
-def _encode_instance(value: Any, key: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _encode_instance(value: Any, key: str, arrays: Arrays) -> dict[str, Any]:
     """Describe an estimator or a dataclass of this library by its name and fields."""
     name = type(value).__name__
-    if type(value) not in (SAVABLE.get(name), _CORE_CLASSES.get(name)):
+    if type(value) not in SAVABLE:
         raise TypeError(f"cannot save {key}: {name} is neither an array, a plain value nor ours")
     if isinstance(value, BaseEstimator):
         params = value.get_params(deep=False)
@@ -257,12 +297,11 @@ def _encode_instance(value: Any, key: str, arrays: dict[str, np.ndarray]) -> dic
         fields = {"params": params, "fitted": learnt}
         encoded = {part: _encode(field, f"{key}.{part}", arrays) for part, field in fields.items()}
         return {"estimator": name, **encoded}
-    value = value.shrink() if hasattr(value, "shrink") else value
     names = [field.name for field in dataclasses.fields(value)]
     return {name: {field: _encode(getattr(value, field), f"{key}.{field}", arrays) for field in names}}
 
 
-def _encode_array(value: np.ndarray, key: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _encode_array(value: np.ndarray, key: str, arrays: Arrays) -> dict[str, Any]:
     if value.dtype.kind in "fiub":
         arrays[key] = np.ascontiguousarray(value)
         return {"array": key}
@@ -272,7 +311,7 @@ def _encode_array(value: np.ndarray, key: str, arrays: dict[str, np.ndarray]) ->
     return {"strings": key, "shape": list(value.shape), "dtype": "object" if value.dtype == object else "str"}
 
 
-def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _decode(node: Any, arrays: Arrays) -> Any:
     """Inverse of :func:`_encode`; it refuses all else.
 
     An array is taken out of `arrays` when it is used: a file cannot grow by naming one a thousand times.
@@ -295,15 +334,20 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {key: _decode(value, arrays) for key, value in content}
     if kind == "csr":
         data, indices, indptr = (arrays.pop(content[name]["array"]) for name in ("data", "indices", "indptr"))
-        rows = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, content["width"]))
+        rows = sp.csr_array(
+            (data, indices.astype(indptr.dtype), indptr), shape=(len(indptr) - 1, content["width"])
+        )
         rows.check_format(full_check=True)
+        arrays.matrices[content["name"]] = rows
         return rows
+    if kind == "again":
+        return arrays.matrices.pop(content)
     return _decode_dataclass(kind, content, arrays)
 
 
-def _decode_dataclass(name: str, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+def _decode_dataclass(name: str, content: dict[str, Any], arrays: Arrays) -> Any:
     """Build a dataclass of this library and refuse parts that do not fit together."""
-    cls, fields = (_CORE_CLASSES | SAVABLE)[name], {field: _decode(v, arrays) for field, v in content.items()}
+    cls, fields = _BY_NAME[name], {field: _decode(v, arrays) for field, v in content.items()}
     if not dataclasses.is_dataclass(cls):
         raise ValueError(f"{name} is an estimator")
     for field, value in fields.items():
@@ -311,7 +355,7 @@ def _decode_dataclass(name: str, content: dict[str, Any], arrays: dict[str, np.n
     noun: Any = cls(**fields)
     if isinstance(noun, Layer):
         return _check_layer(noun)
-    return noun.expand() if hasattr(noun, "expand") else noun
+    return noun
 
 
 def _decode_strings(encoded: np.ndarray, shape: list[int], dtype: str) -> Any:
@@ -328,14 +372,12 @@ def _decode_strings(encoded: np.ndarray, shape: list[int], dtype: str) -> Any:
 
 
 def _check_layer(layer: Layer) -> Layer:
-    """Return a layer in the precision of its intercept; refuse parts that do not fit together."""
+    """Return a layer; refuse parts that do not fit together."""
     shape = layer.coef.shape
     if len(shape) != 2 or layer.intercept.shape != shape[1:]:
         raise ValueError(f"layer of shapes {shape} and {layer.intercept.shape}")
     if layer.activation not in ACTIVATIONS:
         raise ValueError(f"activation {layer.activation!r}")
-    if layer.coef.dtype == np.float16:
-        return dataclasses.replace(layer, coef=layer.coef.astype(layer.intercept.dtype))
     return layer
 
 
@@ -345,8 +387,8 @@ def _check_temperature(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be above 0 and finite")
 
 
-def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> BaseEstimator:
-    estimator = SAVABLE[node["estimator"]]()
+def _decode_estimator(node: dict[str, Any], arrays: Arrays) -> BaseEstimator:
+    estimator = _BY_NAME[node["estimator"]]()
     params, fitted = (_decode(node[part], arrays) for part in ("params", "fitted"))
     estimator.set_params(**params)
     if not _is_available(getattr(estimator, "device", "cpu")):
@@ -356,7 +398,7 @@ def _decode_estimator(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ba
             raise ValueError(f"unexpected attribute {name!r}")
         _check_temperature(name, value)
         setattr(estimator, name, value)
-    return estimator
+    return _unpack_stack(estimator) if isinstance(estimator, MSDA) else estimator
 
 
 def _try_model(model: Any, max_width: int) -> None:
@@ -381,7 +423,7 @@ def _try_model(model: Any, max_width: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answers = [getattr(model, name)(rows, **options) for name in methods]
-        if getattr(learnt, "batch_", None) is not None:
+        if targets:
             X = model.vectorizer_.transform(rows) if learnt is not model else rows
             learnt.align(X, **options)
     for answer in answers:
@@ -395,3 +437,24 @@ def _is_available(device: str) -> bool:
         return device == "cpu" or bool(check_device(device))
     except (ImportError, ValueError):
         return False
+
+
+def load_adapter(path: str | os.PathLike[str]) -> TextAdapter:
+    """Load a saved TextAdapter, and nothing else."""
+    model = load_text_model(path)
+    if isinstance(model, DistilledText):
+        raise ModelFileError(
+            f"{path} holds a distilled model, which can predict and explain and no more: give the model "
+            "that it was distilled from"
+        )
+    return model
+
+
+def load_text_model(path: str | os.PathLike[str]) -> TextAdapter | DistilledText:
+    """Load a saved TextAdapter or DistilledText, and nothing else."""
+    model = load_model(path)
+    if not isinstance(model, TextAdapter | DistilledText):
+        raise ModelFileError(
+            f"{path} holds a {type(model).__name__}, not a text model saved by `undrift adapt`"
+        )
+    return model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from .inputs import spell_label
 
 MOST_LABELS = 10  # that a line names
 WIDE_INTERVAL = 0.3  # of a share: from here on its middle says little
+OTHER_LABELS = "labels that the source lacks"
 
 
 def linear_svm(*, n_folds: int = 5, random_state: Any = None) -> GridSearchCV:
@@ -38,10 +40,15 @@ def fitted_svm(X: Any, y: np.ndarray) -> Any:
 
 def error_interval(error: float, n: float) -> list[float]:
     """Return the 95% interval of an error on n rows, by Wilson's method; n need not be whole."""
+    return [float(end[0]) for end in bound_shares(np.array([error]), np.array([n]))]
+
+
+def bound_shares(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the 95% intervals of shares measured on n rows each, by Wilson's method."""
     z2 = stats.norm.ppf(0.975) ** 2
-    middle = (error + z2 / (2 * n)) / (1 + z2 / n)
-    half = np.sqrt(z2 * (error * (1 - error) / n + z2 / (4 * n**2))) / (1 + z2 / n)
-    return [max(float(middle - half), 0.0), min(float(middle + half), 1.0)]
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n**2))) / (1 + z2 / n)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
 
 
 def gain_interval(corrected: float, spoilt: float, n: float) -> list[float]:
@@ -63,9 +70,89 @@ def measure_error(is_wrong: np.ndarray, weight: np.ndarray) -> dict[str, float]:
     """
     p = float(np.average(is_wrong, weights=weight))
     variance = float(np.sum((weight * (is_wrong - p)) ** 2) / weight.sum() ** 2)
-    n = float(weight.sum() ** 2 / np.sum(weight**2))
+    n = count_effective(weight)
     low, high = error_interval(p, min(n, p * (1 - p) / variance) if variance > 0 else n)
     return {"error": p, "low": low, "high": high}
+
+
+def confuse(P: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return for every true class and predicted class the share of rows that have both.
+
+    `P` holds a row's probability of every true class: 0 or 1 times its weight where the class is known.
+    `codes` are predictions, as positions among the first classes of `P`.
+    """
+    is_predicted = codes[:, None] == np.arange(P.shape[1])
+    return (P.T @ is_predicted) / (P.sum() or 1.0)
+
+
+def rate_classes(confusion: np.ndarray, classes: Sequence[str]) -> dict[str, dict[str, float | None]]:
+    """Return the share, precision and recall of every class, None where it has no row to count.
+
+    A class beyond `classes` is of labels that cannot be predicted.
+    """
+    hits, predicted, true = np.diag(confusion), confusion.sum(axis=0), confusion.sum(axis=1)
+    return {
+        label: {
+            "share": float(true[k]),
+            "precision": float(hits[k] / predicted[k]) if predicted[k] else None,
+            "recall": float(hits[k] / true[k]) if true[k] else None,
+        }
+        for k, label in enumerate(classes)
+    }
+
+
+def measure_classes(
+    truth: np.ndarray, codes: np.ndarray, weight: np.ndarray, classes: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Measure share, precision and recall of every class on labelled rows, with 95% intervals.
+
+    `truth` and `codes` are positions among the classes; a true one beyond them cannot be predicted.
+    """
+    rates: dict[str, dict[str, Any]] = dict(
+        rate_classes(confuse_labels(truth, codes, weight, classes), classes)
+    )
+    for k, (label, found) in enumerate(rates.items()):
+        for name, of in (("precision", codes == k), ("recall", truth == k)):
+            found[f"{name}_interval"] = None
+            if found[name] is not None:
+                found[f"{name}_interval"] = error_interval(found[name], count_effective(weight[of]))
+        rates[label] = {"n": int((truth == k).sum()), **found}
+    return rates
+
+
+def confuse_labels(
+    truth: np.ndarray, codes: np.ndarray, weight: np.ndarray, classes: Sequence[str]
+) -> np.ndarray:
+    """Return the shares of labelled rows by true and predicted class, as `confuse` does."""
+    known = (truth[:, None] == np.arange(len(classes) + 1)) * weight[:, None]
+    return confuse(known, codes)
+
+
+def count_effective(weight: np.ndarray) -> float:
+    """Return how many rows of equal weight tell as much, by Kish's formula."""
+    return float(weight.sum() ** 2 / np.sum(weight**2))
+
+
+def list_mistakes(confusion: np.ndarray, classes: Sequence[str], most: int) -> list[dict[str, Any]]:
+    """List the most frequent mistakes: the true class, the predicted one, and their share of all rows."""
+    names, wrong = [*classes, OTHER_LABELS], confusion.copy()
+    np.fill_diagonal(wrong, 0)
+    order = np.argsort(-wrong, axis=None, kind="stable")[:most]
+    places = [divmod(place, wrong.shape[1]) for place in order.tolist()]
+    return [
+        {"truth": names[i], "predicted": names[j], "share": float(wrong[i, j])}
+        for i, j in places
+        if wrong[i, j] > 0
+    ]
+
+
+def measure_margins(P: np.ndarray) -> np.ndarray:
+    """Return by how much the probability of the first class of every row exceeds that of the second.
+
+    The rows with the smallest margins are the doubtful ones.
+    """
+    second, first = np.partition(P, -2, axis=1)[:, -2:].T
+    return first - second
 
 
 def find_chance(target: dict[str, Any]) -> dict[str, Any] | None:
@@ -87,15 +174,25 @@ def is_no_better(error: float, chance: dict[str, Any]) -> bool:
 
 
 def describe_shares(classifier: Any, target: Any) -> dict[str, Any]:
-    """Return the class shares of a target, their intervals and its expected error, ready for JSON."""
+    """Return what is known of a target: class shares, the expected error, whole and by class, readings."""
     known = classifier.targets_[target]
-    shares, intervals = known["shares"], known["shares_interval"]
+    shares, intervals, by_class = known["shares"], known["shares_interval"], known.get("by_class")
     return {
         "target_shares": shares and {spell_label(label): float(share) for label, share in shares.items()},
         "target_shares_interval": intervals
         and {spell_label(label): [float(end) for end in ends] for label, ends in intervals.items()},
         "expected_error": known["expected_error"],
+        "by_class": by_class and {spell_label(label): dict(rates) for label, rates in by_class.items()},
+        "readings": spell_readings(getattr(classifier, "readings_", {}).get(target, [])),
     }
+
+
+def spell_readings(readings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the readings of a target, ready for JSON."""
+    return [
+        {**reading, "shares": {spell_label(label): share for label, share in reading["shares"].items()}}
+        for reading in readings
+    ]
 
 
 def describe_expected(expected: dict[str, Any] | None, when: str = "expected") -> str:
@@ -117,16 +214,19 @@ def write_class(label: Any) -> str:
 
 
 def list_shares(shares: dict[Any, float], interval: dict[Any, Any] | None = None) -> str:
-    """Write class shares in words, those of ten classes at most; a wide interval without its middle."""
+    """Write class shares in words, those of ten classes at most; a wide interval without its middle.
+
+    A share and the ends of its interval are rounded alike, so that the share lies between them.
+    """
     parts = []
-    for label, share in list(zip(shares, write_shares(shares.values()), strict=True))[:MOST_LABELS]:
-        low, high = interval[label] if interval is not None else (0.0, 0.0)
-        digits = int(high - low < 0.02)  # the ends of a narrow one would be equal
-        between = f"{low:.{digits}%} to {high:.{digits}%}"
+    for label, written in list(zip(shares, write_shares(shares.values()), strict=True))[:MOST_LABELS]:
         if interval is None:
-            parts.append(f"{write_class(label)} {share}")
-        elif high - low >= WIDE_INTERVAL:
-            parts.append(f"{write_class(label)} uncertain, {between}")
-        else:
-            parts.append(f"{write_class(label)} {share} ({between})")
+            parts.append(f"{write_class(label)} {written}")
+            continue
+        low, high = interval[label]
+        digits = int(high - low < 0.02)  # the ends of a narrow one would be equal
+        middle = f"{min(max(shares[label], low), high):.{digits}%}"
+        between = f"{low:.{digits}%} to {high:.{digits}%}"
+        is_wide = high - low >= WIDE_INTERVAL
+        parts.append(f"{write_class(label)} {between if is_wide else f'{middle} ({between})'}")
     return ", ".join([*parts, *([f"{len(shares) - len(parts):,} more"] if len(shares) > MOST_LABELS else [])])

@@ -65,7 +65,7 @@ def test_shares_and_threshold_follow_the_file(folder, undrift, model, reviews, n
     assert errors[False] <= errors[True]
     status, out, _ = undrift("predict", path, "may.csv", "--out", "out.csv")
     said = " ".join(out.split())
-    assert "Class shares of this file: negative " in said
+    assert "Class shares of these rows: negative " in said
     assert " wrong (90% interval " in said
     assert len(read_csv("out.csv")) == len(table["review"])
 

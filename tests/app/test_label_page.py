@@ -3,10 +3,13 @@
 import csv
 import errno
 import threading
+import warnings
 
 import pytest
 
 from tests.helpers.browser import open_browser
+from tests.helpers.topics import NAMES, make_topics
+from undrift.app import labelling
 from undrift.app.label_server import LabelServer
 from undrift.app.labelling import LabelSession
 
@@ -23,22 +26,32 @@ def browser():
 
 @pytest.fixture
 def serve(adapted, tmp_path):
-    """Start a server on the file of labels, as often as asked; all end with the test."""
-    adapter, texts, _ = adapted
+    """Start a server on the file of labels, as often as asked; all end with the test.
+
+    A finished one writes its files when `may_write` is set.
+    """
     running = []
 
-    def start(texts=texts):
+    def start(texts=adapted[1], adapter=adapted[0]):
         own = LabelServer(LabelSession(adapter, texts, tmp_path / "labels.csv"), "kitchen")
-        thread = threading.Thread(target=own.serve_forever)
+        own.may_write = threading.Event()
+
+        def work():
+            with own.serve(opens_browser=False):
+                if own.may_write.wait(30):
+                    own.written = ["Wrote kitchen.predictions.csv."]
+
+        thread = threading.Thread(target=work)
         thread.start()
         running.append((own, thread))
         return own
 
     yield start
     for own, thread in running:
-        own.shutdown()
+        own.is_finished.set()
+        own.is_told.set()
+        own.may_write.set()
         thread.join()
-        own.server_close()
 
 
 @pytest.fixture
@@ -109,14 +122,19 @@ def test_keys_label_and_everything_follows(opened, serve, adapted):
     n_wrong = round(6 * error["error"])
     verb = "was" if n_wrong == 1 else "were"
     assert page.inner_text("h1").startswith(f"So far {n_wrong} of 6 labelled rows {verb} predicted wrongly")
-    assert page.text_content("#errors-chart text").startswith(f"measured: {100 * error['error']:.1f}% (")
+    shown = [f"now, measured: {100 * error['error']:.1f}% (", "before your labels: "]
+    shown += ["expected before: "]
+    texts = page.locator("#errors-chart text:not(.tick)").all_text_contents()
+    assert [text.startswith(begin) for text, begin in zip(texts, shown, strict=True)] == [True] * 3
     assert page.inner_text("#advice") == state["advice"]
     assert page.inner_text("#learnt").startswith("6 labels saved, 5 labels learnt.")
-    assert (
-        page.locator("#shares li")
-        .all_inner_texts()[1]
-        .startswith(f"positive {100 * state['shares']['positive']:.1f}%")
-    )
+    row = page.locator("#shares tbody tr").all()[1]
+    assert row.locator("th").inner_text() == "positive"
+    cells = row.locator("td").all_inner_texts()
+    assert cells[0].startswith(f"{100 * state['shares']['positive']:.1f}%")
+    rates = state["by_class"]["measured"]["positive"]
+    said = ["–" if rates[of] is None else f"{100 * rates[of]:.0f}%" for of in ("recall", "precision")]
+    assert cells[1:] == said
     assert page.inner_text("#changed-count").startswith(f"{state['changed']['n']} of")
     assert page.locator("#changed li").count() == len(state["changed"]["rows"])
     assert page.said == []
@@ -209,8 +227,8 @@ def test_a_screen_reader_has_a_name_for_everything_and_hears_every_result(opened
     for role, names in {
         "button": ["negative", "positive", "skip", "undo", "Finish", "Improve the predictions doubtful rows"],
         "group": [place, "Purpose of the labels"],
-        "heading": ["How frequent is each class?", "Which predictions changed?"],
-        "article": ["How many predictions are wrong?"],
+        "heading": ["How frequent is each class, and how often right?", "Which predictions changed?"],
+        "article": ["How many predictions are wrong?", "Which story is winning?"],
     }.items():
         for name in names:
             assert page.get_by_role(role, name=name, exact=True).count() == 1, name
@@ -242,9 +260,60 @@ def test_the_end_of_rows_and_of_the_session_is_said(opened, serve, adapted):
     page = opened(server)
     press(page, "1")
     page.click("#finish")
-    wait_for_word(page, "#finished", "Finished.")
-    assert server.is_finished
+    wait_for_word(page, "#finished", "Saving")
     assert page.locator("[data-code='0']").is_disabled()
+    server.may_write.set()
+    wait_for_word(page, "#finished", "Saved. Wrote kitchen.predictions.csv. You can close this page.")
+    assert page.said == []
+
+
+def test_files_that_cannot_be_written_are_said(opened, serve):
+    server = serve()
+    page = opened(server)
+    press(page, "1")
+    server.may_write.wait = lambda seconds: False
+    page.click("#finish")
+    wait_for_word(page, "#finished", "Not written: the terminal says why. Your labels are in ")
+
+
+def test_an_answer_is_called_saved_when_it_is(opened, serve, monkeypatch):
+    server, may_save = serve(), threading.Event()
+    write = labelling.write_text_atomically
+
+    def write_slowly(*given):
+        assert may_save.wait(30)
+        write(*given)
+
+    monkeypatch.setattr(labelling, "write_text_atomically", write_slowly)
+    page = opened(server)
+    assert page.evaluate("document.activeElement.id") == "deck-text", "keys count at once"
+    page.keyboard.press("1")
+    wait_for_word(page, "#deck-result", "Saving")
+    assert not server.session.path.exists()
+    may_save.set()
+    wait_for_word(page, "#deck-result", "negative, saved.")
+
+
+def test_the_goal_stays_and_no_number_says_worse_by_chance(opened, serve, adapted):
+    server, truth = serve(), adapted[2]
+    page = opened(server)
+    goal = server.session.goal
+    said = []
+    for _ in range(6):
+        label_rows(page, truth, 1)
+        said.append(page.inner_text("h1"))
+        assert page.locator("#goal").get_attribute("max") == str(goal)
+        assert f"of {goal} rows are labelled" in page.inner_text("#advice")
+    assert all(line.startswith("So far ") for line in said)
+    assert page.inner_text("#difference") == ""
+    server.session.goal = 8
+    server.session.next_row()
+    page = opened(server)
+    label_rows(page, truth, 2)
+    low, high = (server.session.state()["difference"][end] for end in ("low", "high"))
+    assert low <= 0 <= high, "eight labels are not enough to tell"
+    assert page.inner_text("#difference").startswith("Whether your labels lowered the error is not certain")
+    assert page.inner_text("#advice").startswith("The goal of 8 rows is reached: you can stop.")
 
 
 def test_texts_and_labels_are_never_markup(opened, serve, adapted):
@@ -268,5 +337,56 @@ def test_nothing_is_hard_to_reach_on_any_screen(opened, serve, adapted, width, s
     assert len(results["passes"]) > 10
     assert [(v["id"], [n["target"] for n in v["nodes"]][:3]) for v in results["violations"]] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    keys = page.locator("#deck-keys").bounding_box()
-    assert keys["y"] + keys["height"] < 844, "keys are on the first screen"
+    acts = page.locator("#deck-acts").bounding_box()
+    assert acts["y"] + acts["height"] < 844, "keys are on the first screen"
+
+
+@pytest.fixture(scope="module")
+def topics():
+    """Make a model of 3, 10 or 30 classes, and the texts and labels of its target."""
+    from undrift import MSDAClassifier, TextAdapter, UndriftWarning
+
+    def make(n_classes):
+        rows = [make_topics(n_classes, name, 10 * n_classes + 100) for name in ("shop", "phone")]
+        (texts, y), (others, truth) = rows
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndriftWarning)
+            adapter = TextAdapter(600, classifier=MSDAClassifier(1, 0.7, random_state=0)).fit(
+                texts, y, others
+            )
+        return adapter, others, dict(zip(others, truth, strict=True))
+
+    return make
+
+
+@pytest.mark.parametrize("n_classes", NAMES)
+def test_the_page_fits_with_any_number_of_classes(opened, serve, topics, n_classes):
+    adapter, texts, truth = topics(n_classes)
+    server = serve(texts, adapter)
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        page = opened(server, viewport={"width": width, "height": 844}, color_scheme=scheme)
+        for _ in range(3):
+            label = truth[page.text_content("#deck-text")]
+            if n_classes <= 9:
+                press(page, str(sorted(NAMES[n_classes]).index(label) + 1))
+                continue
+            before = page.inner_text("#deck-place")
+            assert page.evaluate("document.activeElement.id") == "deck-find"
+            page.keyboard.type(label)
+            page.keyboard.press("Enter")
+            wait_for_row(page, before)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        hidden = "[...document.querySelectorAll('.some')].filter((c) => c.scrollWidth > c.clientWidth).length"
+        assert page.evaluate(hidden) == 0, "the table of classes is not cut"
+        names = page.locator("#shares tbody th").all_inner_texts()
+        assert names == sorted(NAMES[n_classes])
+        acts = page.locator("#deck-acts").bounding_box()
+        assert acts["y"] + acts["height"] <= 844, "all keys are on the first screen"
+        keys = page.locator("#deck-keys")
+        is_cut = keys.evaluate("(list) => list.scrollHeight > list.clientHeight")
+        assert is_cut == ("gradient" in keys.evaluate("(list) => getComputedStyle(list).backgroundImage"))
+        edges = "(b) => parseFloat(getComputedStyle(b).borderBottomWidth)"
+        assert keys.locator("button").first.evaluate(edges) > 3
+    lines = read_file(server.session.path)
+    assert [line["label"] for line in lines] == [truth[line["text"]] for line in lines]
+    assert len(lines) == 6

@@ -4,11 +4,13 @@ import errno
 import hmac
 import http.client
 import json
+import socket
 import threading
+import time
 
 import pytest
 
-from undrift.app.label_server import MOST_BYTES, LabelServer
+from undrift.app.label_server import MOST_BYTES, MOST_UNCHECKED, LabelServer
 from undrift.app.labelling import LabelSession
 
 
@@ -91,13 +93,52 @@ def test_other_origins_are_not_answered(server, origin):
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{", b'"x"', b"\xff", b'{"row": 0}'[:-1], b'{"row": "a", "label": "positive"}']
-)
+    "body",
+    [
+        b"", b"[]", b"{", b'"x"', b"\xff", b'{"row": 0}'[:-1], b'{"row": "a", "label": "positive"}',
+        b"[" * 30_000, b'{"row": ' * 8_000, b'{"row": ' + b"[" * 900 + b"]" * 900 + b"}",
+        b'{"row": {"a": 0}}',
+    ],
+)  # fmt: skip
 def test_bad_bodies_are_refused(server, body):
     status, said = ask(server, "/api/label", body or b"{}")
     assert status == 400
     assert said["error"]
     assert server.session.answers == {}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ("Content-Length: 100", 403),
+        ("Content-Length: 100\r\nX-Undrift-Token: wrong", 403),
+        (f"Content-Length: {MOST_BYTES + 1}\r\nX-Undrift-Token: {{}}", 413),
+        (f"Content-Length: {'9' * 5000}\r\nX-Undrift-Token: {{}}", 413),
+        ("Content-Length: -1\r\nX-Undrift-Token: {}", 413),
+    ],
+)
+def test_a_request_is_refused_before_its_body_arrives(server, headers, status):
+    with socket.create_connection(server.server_address, timeout=5) as client:
+        head = f"POST /api/label HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n{headers}\r\n\r\n"
+        client.sendall(head.format(server.token).encode())
+        answer = client.makefile("rb").read().decode()
+    assert answer.split(" ")[1] == str(status)
+    assert "error" in answer
+
+
+def test_connections_without_a_token_hold_few_threads_and_nobody_waits(server):
+    before = threading.active_count()
+    held = [socket.create_connection(server.server_address, timeout=5) for _ in range(200)]
+    for client in held:
+        client.sendall(b"POST /api/label HTTP/1.1\r\n")
+    assert ask(server, "/api/state")[0] == 200
+    deadline = time.monotonic() + 20
+    while threading.active_count() - before > MOST_UNCHECKED and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert threading.active_count() - before <= MOST_UNCHECKED
+    assert ask(server, "/api/state")[0] == 200
+    for client in held:
+        client.close()
 
 
 def test_unknown_addresses_and_methods_are_refused(server):
@@ -125,6 +166,14 @@ def test_a_full_disk_is_said_and_nothing_is_lost(server, fail, monkeypatch):
     assert ask(server, "/api/state")[1]["n_labels"] == 0
     monkeypatch.undo()
     assert ask(server, "/api/label", {"row": row, "label": "positive"})[0] == 200
+
+
+def test_a_finished_session_takes_no_more_answers(server):
+    row = server.session.next_row()["row"]
+    server.is_finished.set()
+    status, said = ask(server, "/api/label", {"row": row, "label": "positive"})
+    assert (status, said["error"]) == (409, "the session is finished: run undrift label again")
+    assert ask(server, "/api/state")[1]["n_labels"] == 0
 
 
 def test_many_answers_at_once_are_all_saved(server):

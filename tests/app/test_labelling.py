@@ -3,13 +3,16 @@
 import copy
 import csv
 import errno
+import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from undrift.app.labelling import ESTIMATE, PREDICTIONS, LabelSession, advise
+from tests.helpers.topics import make_topics
+from undrift.app.labelling import ESTIMATE, PREDICTIONS, LabelSession, advise, set_goal
+from undrift.scoring import measure_margins
 
 
 @pytest.fixture
@@ -17,6 +20,18 @@ def start(adapted, tmp_path):
     """Start a session on the same file of labels, as often as asked."""
     adapter, texts, _ = adapted
     return lambda texts=texts, **options: LabelSession(adapter, texts, tmp_path / "labels.csv", **options)
+
+
+@pytest.fixture(scope="module")
+def topics():
+    """A fitted adapter of ten classes, and the texts of its target."""
+    from undrift import MSDAClassifier, TextAdapter, UndriftWarning
+
+    (texts, y), (others, truth) = (make_topics(10, name, 250) for name in ("shop", "phone"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndriftWarning)
+        adapter = TextAdapter(600, classifier=MSDAClassifier(1, 0.7, random_state=0)).fit(texts, y, others)
+    return adapter, others, truth
 
 
 def label_rows(session, truth, n, purpose=ESTIMATE):
@@ -202,7 +217,7 @@ def test_equal_and_empty_texts_are_shown_once_or_not_at_all(start, adapted):
 def test_a_model_that_cannot_learn_still_measures(start, adapted):
     adapter = copy.copy(adapted[0])
     adapter.classifier_ = copy.copy(adapter.classifier_)
-    adapter.classifier_.update_state_ = None
+    adapter.classifier_.memory_ = None
     session = LabelSession(adapter, adapted[1], start().path)
     label_rows(session, adapted[2], 6)
     state = session.state()
@@ -210,15 +225,94 @@ def test_a_model_that_cannot_learn_still_measures(start, adapted):
     assert (state["n_learnt"], state["changed"]["n"], state["error"]["n"]) == (0, 0, 6)
 
 
-@pytest.mark.parametrize(("n", "wrong"), [(10, 2), (30, 6), (60, 0), (100, 25)])
-def test_the_advice_reaches_the_width_that_it_names(n, wrong):
-    """Follow it: after that many more labels with the same error, the interval is about that wide."""
-    low, high = stats.binomtest(wrong, n).proportion_ci(method="wilson")
-    said = advise({"error": wrong / n, "low": low, "high": high, "n": n}, can_learn=True)
-    if "you can stop" in said:
-        assert (high - low) / 2 <= 0.04
-        return
-    more, width = (float(part) for part in np.array(said.replace("±", " ").split())[[1, -2]])
-    p, total = (wrong + 2) / (n + 4), n + more
-    low, high = stats.binomtest(round(p * total), int(total)).proportion_ci(method="wilson")
-    assert (high - low) / 2 == pytest.approx(width / 100, rel=0.25)
+@pytest.mark.parametrize(
+    ("expected", "n_rows", "goal"),
+    [(None, 500, 80), (0.2, 500, 70), (0.01, 500, 30), (0.5, 500, 100), (0.2, 12, 12)],
+)
+def test_the_goal_measures_to_ten_points(expected, n_rows, goal):
+    assert set_goal(expected and {"error": expected}, n_rows) == goal
+    low, high = stats.binomtest(round(goal * (expected or 0.25)), goal).proportion_ci(method="wilson")
+    assert (high - low) / 2 < 0.105 or n_rows < 30
+
+
+def test_the_goal_does_not_move_and_the_advice_says_what_more_labels_add(start, adapted):
+    session, truth = start(), adapted[2]
+    goal = session.goal
+    for n in range(1, 7):
+        label_rows(session, truth, 1)
+        assert session.state()["goal"] == goal
+        assert session.state()["advice"].startswith(f"{n} of {goal} rows are labelled. Go on to {goal}")
+    assert start().goal == goal, "nor with another session"
+    said = advise({"error": 0.2, "low": 0.1, "high": 0.3, "n": 60}, 60, can_learn=False)
+    assert said.startswith(
+        "The goal of 60 rows is reached: you can stop. 20 more would narrow the interval by 1.3"
+    )
+
+
+def test_labels_compare_the_model_before_and_after(start, adapted):
+    session, truth = start(), adapted[2]
+    rows = label_rows(session, truth, 12)
+    state, (adapter, texts, _) = session.state(), adapted
+    labels = np.array([truth[texts[row]] for row in rows])
+    first = adapter.predict([texts[row] for row in rows]) != labels
+    assert state["before"]["error"] == pytest.approx(first.mean())
+    gain = state["difference"]
+    assert gain["gain"] == pytest.approx(state["before"]["error"] - state["error"]["error"])
+    assert gain["low"] <= gain["gain"] <= gain["high"]
+    assert state["expected"] == {**state["expected"], "measured": False}
+    assert sum(own["n"] for own in state["by_class"]["measured"].values()) == 12
+    wrong = sum(pair["share"] for pair in state["mistakes"])
+    assert wrong == pytest.approx(state["error"]["error"])
+
+
+def test_rows_that_were_asked_for_count_as_drawn_when_their_turn_comes(start, adapted):
+    session, truth = start(), adapted[2]
+    asked = label_rows(session, truth, 3, PREDICTIONS)
+    assert session.state()["error"]["measured"] is False
+    label_rows(session, truth, 4)
+    order = session._order
+    last = max(order.index(row) for row, given in session.answers.items() if row not in asked)
+    for row in asked:
+        is_drawn = session.answers[row].purpose == ESTIMATE
+        assert is_drawn == (order.index(row) < last)
+
+
+def test_doubtful_rows_have_the_smallest_margins():
+    P = np.array([[0.5, 0.5, 0.0], [0.4, 0.3, 0.3], [0.9, 0.05, 0.05], [0.48, 0.1, 0.42]])
+    assert_allclose(measure_margins(P), [0.0, 0.1, 0.85, 0.06])
+    assert_allclose(measure_margins(np.array([[0.3, 0.7]])), [0.4])
+
+
+def test_of_several_classes_the_rows_asked_for_are_those_of_small_margins(topics, tmp_path, monkeypatch):
+    adapter, texts, _ = topics
+    session = LabelSession(adapter, texts, tmp_path / "labels.csv")
+    offered = []
+
+    def ask(X, n, **options):
+        offered.append(X)
+        return np.arange(n)
+
+    monkeypatch.setattr(session.classifier, "ask", ask, raising=False)
+    monkeypatch.setattr("undrift.app.labelling.N_DOUBTFUL", 40)
+    session.next_row(PREDICTIONS)
+    margins = measure_margins(adapter.predict_proba(texts))
+    (X,) = offered
+    found = measure_margins(adapter.classifier_.predict_proba(X))
+    assert len(found) == 40
+    assert found.max() <= np.sort(margins)[44]
+
+
+def test_every_answer_weighs_the_readings(start, adapted):
+    session, truth = start(), adapted[2]
+    before = session.state()["readings"]
+    assert len(before) > 1
+    assert sum(reading["weight"] for reading in before) == pytest.approx(1)
+    label_rows(session, truth, 2)
+    after = session.state()["readings"]
+    rows = list(session.answers)
+    labels = np.array([session.answers[row].label for row in rows], dtype=object)
+    X = adapted[0].vectorizer_.transform([session.documents[row] for row in rows])
+    weighed = {own["name"]: own["weight"] for own in session._base.weigh(X, labels)}
+    assert {own["name"]: own["weight"] for own in after} == pytest.approx(weighed)
+    assert [own["weight"] for own in after] == sorted(weighed.values(), reverse=True)
+    assert {own["name"]: own["weight"] for own in before} != weighed

@@ -1,6 +1,4 @@
-"""Labels of target rows: read as tools export them, matched by text, learnt, and never scored twice."""
-
-import json
+"""Labels of target rows: matched by text, learnt, and never scored twice."""
 
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ from tests.helpers.review_files import make_review_texts, read_csv, write_csv
 from undrift import MSDAClassifier, TextAdapter, UndriftWarning, load_model
 from undrift.app.adapt import run_adapt
 from undrift.app.domains import parse_label
-from undrift.app.job import Job
+from undrift.app.job import AdaptJob, AskJob, UpdateJob
 from undrift.app.labels import TrainingLabels, cross_fit, read_labels
 from undrift.app.summary import sum_mistakes
 from undrift.app.tables import TableError, open_table
@@ -44,7 +42,7 @@ def files(tmp_path, reviews):
 def make_job(files, **options):
     folder = files["folder"]
     columns = ("text",), "label"
-    return Job([folder / "books.csv"], [folder / "kitchen.csv"], *columns, folder / "out.csv", **options)
+    return AdaptJob([folder / "books.csv"], [folder / "kitchen.csv"], *columns, folder / "out.csv", **options)
 
 
 def write_labels(files, rows, name="labels.csv", **columns):
@@ -177,29 +175,12 @@ def test_contradicting_labels_are_left_out(files):
     assert sum("contradicting" in warning for warning in summary["warnings"]) == 1
 
 
-def test_what_tools_export_is_read(files, tmp_path):
+def test_labels_have_weights(files, tmp_path):
     texts, truth = files["texts"][:4], files["truth"][:4]
-    studio = [
-        {
-            "id": i,
-            "data": {"text": text, "sampled": "estimate", "weight": 2.5},
-            "annotations": [
-                {"was_cancelled": True, "result": [{"value": {"choices": ["nonsense"]}}]},
-                {"result": [{"from_name": "label", "type": "choices", "value": {"choices": [label]}}]},
-            ],
-        }
-        for i, (text, label) in enumerate(zip(texts, truth, strict=True))
-    ]
-    studio.append({"id": 9, "data": {"text": "skipped"}, "annotations": []})
-    (tmp_path / "studio.json").write_text(json.dumps(studio))
     rows = {"review": texts, "label": truth, "answer": ["yes"] * 4, "weight": ["2.5", "nan", "", "1"]}
-    path = write_csv(tmp_path / "questions.csv", rows)  # `answer` alone makes no export
-    plain = read_labels(open_table(path), ("review",), ["label"], CLASSES).values()
-    assert [(g.label, g.weight) for g in plain] == list(zip(truth, [2.5, 1.0, 1.0, 1.0], strict=True))
-    exported = open_table(tmp_path / "studio.json")
-    given = list(read_labels(exported, ("review",), ["label"], CLASSES).values())
-    assert [(g.text, g.label) for g in given] == list(zip(texts, truth, strict=True))
-    assert {(g.sampled, g.weight) for g in given} == {("estimate", 2.5)}
+    path = write_csv(tmp_path / "questions.csv", rows)
+    given = read_labels(open_table(path), ("review",), ["label"], CLASSES).values()
+    assert [(g.label, g.weight) for g in given] == list(zip(truth, [2.5, 1.0, 1.0, 1.0], strict=True))
 
 
 def test_labels_to_learn_from_must_be_there(files):
@@ -213,9 +194,12 @@ def test_labels_to_learn_from_must_be_there(files):
 
 def test_mistakes_are_summed_by_weight():
     y, first, second = [0, 0, 1, 1, 1], [0, 1, 1, 0, 0], [0, 0, 0, 1, 0]
-    assert_allclose(sum_mistakes(y, np.ones(5), first, second), [5, 5, 5, 3, 2, 1])
+    assert_allclose(sum_mistakes(y, np.ones(5), first, second), [5, 5, 5, 3, 2, 1, 3, 2])
     weight = np.array([1.0, 2, 3, 4, 5])
-    assert_allclose(sum_mistakes(y, weight, first, second), [5, 15, 55, 11, 8, 5])
+    assert_allclose(sum_mistakes(y, weight, first, second), [5, 15, 55, 11, 8, 5, 11, 8])
+    stars = sum_mistakes(["1", "5"], np.ones(2), ["3", "5"], ["2", "1"])
+    assert_allclose(stars[-2:], [2, 5])
+    assert np.isnan(sum_mistakes(["good", "bad"], np.ones(2), ["bad", "bad"], ["bad", "bad"])[-1])
 
 
 @pytest.fixture
@@ -228,7 +212,7 @@ def model(files):
 @pytest.mark.parametrize("purpose", ["predictions", "estimate"])
 def test_ask_writes_rows_with_all_their_columns(files, model, purpose):
     folder = files["folder"]
-    job = Job(model=model, input=folder / "kitchen.csv", out=folder / "ask.csv", n=12, purpose=purpose)
+    job = AskJob(model=model, input=folder / "kitchen.csv", out=folder / "ask.csv", n=12, purpose=purpose)
     summary = run_ask(job)
     rows = read_csv(job.out)
     assert list(rows[0]) == ["text", "id", "label", "sampled", "weight"]
@@ -252,7 +236,7 @@ def test_update_learns_and_measures_what_was_drawn_for_an_estimate(files, model)
     weights = np.where(np.arange(len(rows)) % 2, 1.0, 5.0)
     path = write_labels(files, rows, sampled=["estimate"] * len(rows), weight=[*map(str, weights)])
     out = files["folder"] / "new.safetensors"
-    summary = run_update(Job(model=model, out=out, labels=path))
+    summary = run_update(UpdateJob(model=model, out=out, labels=path))
     old, new = load_model(model), load_model(out)
     texts, truth = (
         [files["texts"][i] for i in rows],
@@ -279,7 +263,7 @@ def test_labels_that_were_learnt_before_are_measured_without_them(files, model):
     path, out = write_labels(files, range(0, 120, 2)), files["folder"] / "new.safetensors"
     adapted = TextAdapter(300, classifier=MSDAClassifier(3, random_state=0))
     run_adapt(make_job(files, model=model, updatable=True), adapted)
-    first, second = (run_update(Job(model=each, out=out, labels=path)) for each in (model, out))
+    first, second = (run_update(UpdateJob(model=each, out=out, labels=path)) for each in (model, out))
     for name in ("measured", "measured_before", "expected_error_before"):
         assert second[name]["error"] == pytest.approx(first[name]["error"], abs=0.02)
     assert second["changed"]["predictions"] == 0
@@ -291,11 +275,7 @@ def test_update_takes_a_new_batch(files, model, reviews):
     one = [text for text, label in zip(kitchen, truth, strict=True) if label != "negative"]
     path = write_csv(files["folder"] / "may.csv", {"text": one})
     out = files["folder"] / "new.safetensors"
-    with pytest.raises(ValueError, match="a new batch is no reason to adapt it"):  # it fell back
-        run_update(Job(model=model, out=out, input=path))
-    adapted = TextAdapter(300, classifier=MSDAClassifier(3, random_state=0))
-    assert not run_adapt(make_job(files, model=model, updatable=True), adapted)["caution"]["fell_back"]
-    summary = run_update(Job(model=model, out=out, input=path))
+    summary = run_update(UpdateJob(model=model, out=out, input=path))
     expected = load_model(model).update_target(one)
     new = load_model(out)
     assert_allclose(new.decision_function(one), expected.decision_function(one), atol=1e-3)
@@ -304,53 +284,22 @@ def test_update_takes_a_new_batch(files, model, reviews):
     foreign = [f"ganz andere Woerter {i}" for i in range(60)]
     path = write_csv(files["folder"] / "july.csv", {"text": foreign + one[:40]})
     with pytest.warns(UndriftWarning, match="only 40% of the rows have a term that the model knows"):
-        run_update(Job(model=model, out=out, input=path))
+        run_update(UpdateJob(model=model, out=out, input=path))
     path = files["folder"] / "may.csv"
-    run_update(Job(model=model, out=out, input=path))
+    run_update(UpdateJob(model=model, out=out, input=path))
     labels = write_labels(files, range(6))
-    summary = run_update(Job(model=out, out=out, labels=labels))
-    assert summary["changed"]["rows"] == len(one)  # the batch, not the fit's rows
+    summary = run_update(UpdateJob(model=out, out=out, labels=labels))
+    assert summary["changed"]["rows"] == len(kitchen)  # the rows that the model keeps: those of the fit
     new = {"text": [files["texts"][0], foreign[0]], "label": ["negative", "positive"]}
     path = write_csv(files["folder"] / "odd.csv", new)
-    assert run_update(Job(model=out, out=out, labels=path))["n_unmatched"] == 1
+    assert run_update(UpdateJob(model=out, out=out, labels=path))["n_unmatched"] == 1
     other = [text for text in reviews["camping"][0] if text not in kitchen]
-    run_update(Job(model=model, out=out, input=write_csv(files["folder"] / "camping.csv", {"text": other})))
+    run_update(
+        UpdateJob(model=model, out=out, input=write_csv(files["folder"] / "camping.csv", {"text": other}))
+    )
     new = {"text": [kitchen[0], other[0], "zyxwv"], "label": ["negative", "positive", "positive"]}
     path = write_csv(files["folder"] / "odd.csv", new)
-    assert run_update(Job(model=out, out=out, labels=path))["n_unmatched"] == 1  # of fit or batch: two
-
-
-def test_a_fallback_that_labels_end_is_not_reported(files):
-    before = run_adapt(make_job(files), build_adapter())
-    assert before["caution"]["fell_back"]
-    assert any("source-only" in text for text in before["warnings"])
-    job = make_job(files, labels=write_labels(files, range(40)), use_labels="train")
-    summary = run_adapt(job, build_adapter())
-    assert not summary["caution"]["fell_back"]
-    assert not any("source-only" in text for text in summary["warnings"])
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"data": "text", "annotations": []},
-        {"data": {"text": "a"}, "annotations": "none"},
-        {"data": {"text": "a"}, "annotations": [{"result": [3]}]},
-        {"data": {"text": "a"}, "annotations": [{"result": [{"value": {"choices": 5}}]}]},
-    ],
-)
-def test_what_label_studio_did_not_export_is_one_line(tmp_path, row):
-    path = tmp_path / "labels.json"
-    path.write_text(json.dumps([{"data": {"text": "b"}, "annotations": None}, row]))
-    with pytest.raises(TableError, match=r"labels\.json: row 2 is not as Label Studio exports it"):
-        read_labels(open_table(path), ("text",), ["label"], CLASSES)
-
-
-def test_tasks_that_were_not_labelled_yet_have_no_label(tmp_path):
-    path = tmp_path / "ask.json"
-    path.write_text(json.dumps([{"data": {"text": "b"}}]))
-    with pytest.raises(TableError, match=r"ask\.json: no row has a label"):
-        read_labels(open_table(path), ("text",), ["label"], CLASSES)
+    assert run_update(UpdateJob(model=out, out=out, labels=path))["n_unmatched"] == 2  # not of the fit
 
 
 def test_missing_cells_are_no_labels_and_one_thing_is_counted_as_one():

@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose
 
 from tests.helpers.review_files import build_adapter, read_csv, write_csv
 from undrift.app.adapt import run_adapt
-from undrift.app.job import Job
-from undrift.app.predict import Predictions, run_predict
+from undrift.app.job import AdaptJob, PredictJob
+from undrift.app.predict import run_predict
+from undrift.app.predictions import Predictions
 
 
 def write_reviews(folder, reviews, name="kitchen"):
@@ -21,7 +22,7 @@ def write_reviews(folder, reviews, name="kitchen"):
 @pytest.mark.parametrize("border", ["error", "balanced"])
 def test_probabilities_are_those_of_the_estimator(tmp_path, reviews, border):
     source, target = write_reviews(tmp_path, reviews)
-    job = Job([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
+    job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
     adapter = build_adapter(border=border)
     run_adapt(job, adapter)
     rows = read_csv(job.out)
@@ -45,13 +46,13 @@ def test_texts_without_a_known_term_have_the_class_shares_and_no_prediction(tmp_
     """In `adapt` as in `predict`, and by the estimator."""
     source, target = write_reviews(tmp_path, reviews)
     target = write_csv(tmp_path / "target.csv", {"text": [*reviews["kitchen"][0], "", "zyxwv"]})
-    job = Job([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
+    job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
     adapter = build_adapter()
     run_adapt(replace(job, model=tmp_path / "model"), adapter)
     shares = list(adapter.target_shares_[0].values())
     assert_allclose(adapter.predict_proba(["", "zyxwv"]), [shares, shares], atol=1e-6)
     given = {"model": tmp_path / "model", "input": target, "out": tmp_path / "new.csv"}
-    run_predict(Job(**given, as_fitted=True, probabilities=True))
+    run_predict(PredictJob(**given, as_fitted=True, probabilities=True))
     for path in (job.out, tmp_path / "new.csv"):
         for row in read_csv(path)[-2:]:
             assert row["prediction"] == ""
@@ -61,8 +62,8 @@ def test_texts_without_a_known_term_have_the_class_shares_and_no_prediction(tmp_
 def test_doubtful_predictions_are_left_empty_and_counted(tmp_path, reviews):
     source, target = write_reviews(tmp_path, reviews)
     files = [source], [target], ("text",), "label"
-    all_kept = run_adapt(Job(*files, tmp_path / "all.csv"), build_adapter())
-    job = Job(*files, tmp_path / "out.csv", min_confidence=0.7, model=tmp_path / "m.safetensors")
+    all_kept = run_adapt(AdaptJob(*files, tmp_path / "all.csv"), build_adapter())
+    job = AdaptJob(*files, tmp_path / "out.csv", min_confidence=0.7, model=tmp_path / "m.safetensors")
     (entry,) = run_adapt(job, build_adapter())["targets"]
     rows, every_row = read_csv(job.out), read_csv(tmp_path / "all.csv")
     for row, full in zip(rows, every_row, strict=True):
@@ -71,8 +72,8 @@ def test_doubtful_predictions_are_left_empty_and_counted(tmp_path, reviews):
     assert 0 < entry["n_doubtful"] == sum(row["prediction"] == "" for row in rows) < 120
     assert entry["predicted_shares"] == all_kept["targets"][0]["predicted_shares"]
     assert "n_doubtful" not in all_kept["targets"][0]
-    again = Job(model=job.model, input=target, out=tmp_path / "again.csv", min_confidence=0.7)
-    assert run_predict(again)["n_doubtful"] == entry["n_doubtful"]
+    again = PredictJob(model=job.model, input=target, out=tmp_path / "again.csv", min_confidence=0.7)
+    assert run_predict(again).counts.n_doubtful == entry["n_doubtful"]
     predicted = [row["prediction"] for row in read_csv(tmp_path / "again.csv")]
     assert predicted == [row["prediction"] for row in rows]
 
@@ -88,7 +89,7 @@ def test_empty_predictions_do_not_change_the_kind_of_a_parquet_column(tmp_path, 
     pyarrow.parquet.write_table(table, tmp_path / "books.parquet")
     source, target = tmp_path / "books.parquet", write_csv(tmp_path / "kitchen.csv", {"text": kitchen})
     for limit in (0.7, 1.0):
-        job = Job([source], [target], ("text",), "label", tmp_path / "out.parquet", min_confidence=limit)
+        job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.parquet", min_confidence=limit)
         run_adapt(job, build_adapter())
         column = pyarrow.parquet.read_table(job.out).column("prediction")
         assert column.type == pyarrow.int64()
@@ -101,7 +102,7 @@ def test_with_three_classes_probabilities_sum_to_one(tmp_path, rng):
     texts = [f"{rng.choice(words[label].split())} and {rng.choice(['red', 'blue'])}" for label in labels]
     source = write_csv(tmp_path / "s.csv", {"text": texts, "label": labels})
     target = write_csv(tmp_path / "t.csv", {"text": texts[:40]})
-    job = Job([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
+    job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
     summary = run_adapt(job, build_adapter())
     rows = read_csv(job.out)
     p = np.array([[float(row[f"p_{label}"]) for label in "abc"] for row in rows])

@@ -57,7 +57,7 @@ def test_agrees_with_algorithm_1_even_with_empty_duplicate_and_constant_columns(
     assert relative_error(layer(container(X)), h) < 1e-9
 
 
-@pytest.mark.parametrize("noise", [*NOISES, 0.9999, 0.999999, np.linspace(0.5, 0.999999, 9)], ids=str)
+@pytest.mark.parametrize("noise", [*NOISES, 0.9999, 0.999999], ids=str)
 def test_float32_is_close_to_float64_and_stays_float32(counts, noise):
     """Also near 1, where the coefficients are small differences of large numbers."""
     single, double = (denoise(scatter(counts.astype(dtype)), noise) for dtype in (np.float32, np.float64))
@@ -96,9 +96,6 @@ def test_a_layer_is_affine_and_squashed(rng, activation, container):
     expected = SQUASHED[activation](X @ coef + intercept)
     layer = Layer(coef, intercept, activation)
     assert_allclose(layer(container(X)), expected, rtol=1e-12)
-    out = np.empty((5, 3))
-    assert layer(container(X), out) is out
-    assert_allclose(out, expected, rtol=1e-12)
 
 
 def test_layers_wider_than_a_stripe_and_longer_than_a_block_of_rows(rng):

@@ -8,6 +8,7 @@ from undrift.core.gram import (
     add_domain_centred_gram,
     primal_weights,
     shifted_inverse,
+    shifted_solve,
 )
 
 FORMS = [np.asarray, sp.csr_array, sp.csr_matrix]
@@ -50,9 +51,28 @@ def test_the_inverse_of_a_shifted_matrix(rng, dtype):
     assert_allclose(K, H @ H.T, rtol=1e-5)  # as it was
 
 
+@pytest.mark.parametrize("place", [np.asarray, "torch"])
+@pytest.mark.parametrize("rows", [None, np.array([7, 3, 0, 11])])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_shifted_systems_are_solved_to_rounding_in_either_precision(rng, dtype, rows, place):
+    """Float32 factors are refined in float64: what is left is the rounding of the matrix itself."""
+    place = pytest.importorskip("torch").from_numpy if place == "torch" else place
+    H = rng.normal(size=(20, 30))
+    K = (H @ H.T).astype(dtype)
+    which = np.arange(20) if rows is None else rows
+    shift, B = rng.uniform(0.5, 2, len(which)), rng.normal(size=(len(which), 2))
+    expected = np.linalg.solve(K.astype(float)[np.ix_(which, which)] + np.diag(shift), B)
+    found = shifted_solve(place(K.copy()), shift, B, rows)
+    assert found.dtype == np.float64
+    assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+
+
 def test_a_matrix_that_float32_cannot_invert_is_inverted_in_float64():
     K = np.ones((3, 3), dtype=np.float32)
     inverse = shifted_inverse(K, np.full(3, 1e-8))
     assert_allclose(inverse, np.linalg.inv(K + 1e-8 * np.eye(3, dtype=float)), rtol=1e-6)
     with pytest.raises(NotPositiveDefinite):
         shifted_inverse(K, np.full(3, 1e-20))
+    assert_allclose(shifted_solve(K, np.full(3, 1e-8), np.ones((3, 1))), np.full((3, 1), 1 / 3), rtol=1e-6)
+    with pytest.raises(NotPositiveDefinite):
+        shifted_solve(K, np.full(3, 1e-20), np.ones((3, 1)))

@@ -35,7 +35,7 @@ def test_five_layers_agree_with_algorithm_2(counts, noise, container):
 
 def test_a_first_layer_found_otherwise_is_used_as_it_is(counts):
     first, blocks = denoise(scatter(counts), 0.8), StoredBlocks([counts])
-    fitted = FittedLayer(first, [blocks.map(first)])
+    fitted = FittedLayer(first, [blocks.map(first)], "terms")
     steps = list(fit_layers([blocks], 2, OPTIONS, fitted))
     assert steps[0] is fitted
     expected = denoise(scatter(first(counts)), 0.5)

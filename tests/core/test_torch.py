@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +16,14 @@ from undrift.core.array import NotPositiveDefinite, array_ops
 from undrift.core.blocks import StoredBlocks
 from undrift.core.denoise import Layer
 from undrift.core.scatter import scatter
-from undrift.inputs.device import NoDevice, OnHost, OnTorch, check_place
+from undrift.inputs.device import NoDevice, Place, check_place
 
 torch = pytest.importorskip("torch")
 
 from undrift.core.torch import ops as torch_ops
-from undrift.core.torch.rows import (
-    DeviceBlocks,
+from undrift.core.torch.blocks import (
+    DeviceShelf,
     TensorBlock,
-    device_hidden_rows,
     split_for_device,
     to_device,
     to_host,
@@ -49,6 +47,10 @@ def close(ours, expected, dtype):
     scale = np.abs(expected).max()
     assert scale > 0
     np.testing.assert_allclose(ours, expected, rtol=RTOL[dtype], atol=RTOL[dtype] * scale)
+
+
+def device_blocks(blocks, device, memory_budget=None):
+    return StoredBlocks(blocks, DeviceShelf(device, memory_budget))
 
 
 def sparse_rows(n=60, d=30, dtype="float64", seed=0):
@@ -147,11 +149,9 @@ def test_squash_in_place(activation, function, dtype, rng, torch_device):
     close(ours, function(H), dtype)
 
 
-def test_affine_writes_into_out_and_promotes(rng, torch_device):
+def test_affine_promotes(rng, torch_device):
     X, C = rng.normal(size=(6, 5)), rng.normal(size=(5, 3)).astype("float32")
-    here = partial(torch.tensor, device=torch_device)
-    out = torch.full((6, 3), float("nan"), dtype=torch.float64, device=torch_device)
-    assert torch_ops.affine(here(X), here(C), here(C[0]), out) is out
+    out = torch_ops.affine(*(torch.tensor(part, device=torch_device) for part in (X, C, C[0])))
     close(out, X @ C + C[0], "float64")
 
 
@@ -168,6 +168,15 @@ def test_inverse_of_the_lower_triangle(d, dtype, rng, torch_device):
         np.linalg.inv(A.astype("float64")),
         dtype,
     )
+
+
+@pytest.mark.parametrize("d", [1, 2, 90, 300])
+def test_a_system_is_solved_from_its_lower_triangle(d, dtype, rng, torch_device):
+    A, B = positive_definite(rng, d, dtype), rng.normal(size=(d, 7)).astype(dtype)
+    expected = np.linalg.solve(A.astype("float64"), B.astype("float64"))
+    A[np.triu_indices(d, 1)] = np.nan
+    close(torch_ops.spd_solve(*(torch.tensor(part, device=torch_device) for part in (A, B))), expected, dtype)
+    close(torch.tensor(numpy_ops.spd_solve(A, B)), expected, dtype)
 
 
 @pytest.mark.parametrize("column", [0, 5, 149])
@@ -198,7 +207,7 @@ def test_rows_nobody_may_write_to_are_taken_without_a_copy(torch_device):
     X.setflags(write=False)
     assert TensorBlock.of(X).tensors[0].data_ptr() == X.ctypes.data
     np.testing.assert_array_equal(TensorBlock.of(X[::-1]).dense(), X[::-1])
-    DeviceBlocks([X], torch_device).map(layers(1, 3, torch_device)[0]).total(scatter)
+    device_blocks([X], torch_device).map(layers(1, 3, torch_device)[0]).total(scatter)
     np.testing.assert_array_equal(X, np.arange(12.0).reshape(4, 3))
 
 
@@ -214,7 +223,7 @@ def test_device_rows_are_kept_rows(kind, memory_budget, torch_device):
     X = sparse_rows(n=60, d=30)
     whole = [X[:25], X[25:40], X[40:]]
     make = {"csr": lambda B: B, "dense": sp.csr_matrix.toarray, "tensor": lambda B: torch.tensor(B.toarray())}
-    ours = DeviceBlocks([make[kind](B) for B in whole], torch_device, memory_budget=memory_budget)
+    ours = device_blocks([make[kind](B) for B in whole], torch_device, memory_budget=memory_budget)
     kept = StoredBlocks(whole)
     first, second = layers(2, 30, torch_device)
 
@@ -255,7 +264,7 @@ def left_on_host(moves):
 def test_rows_stay_on_the_host_beyond_the_budget(moves, torch_device):
     X = np.ones((40, 10))
     budget = 1.5 * X.nbytes  # rows, and half of the hidden
-    ours = DeviceBlocks([X[:20], X[20:]], torch_device, memory_budget=budget)
+    ours = device_blocks([X[:20], X[20:]], torch_device, memory_budget=budget)
     ours.map(layers(1, 10, torch_device)[0]).total(scatter)
     assert left_on_host(moves) == (
         [(20, 10)] if torch_device != "cpu" else []
@@ -265,7 +274,7 @@ def test_rows_stay_on_the_host_beyond_the_budget(moves, torch_device):
 def test_a_pass_broken_off_is_done_again(torch_device):
     X = sparse_rows(n=60)
     first, second = layers(2, 30, torch_device)
-    one = DeviceBlocks([X[:20], X[20:40], X[40:]], torch_device).map(first)
+    one = device_blocks([X[:20], X[20:40], X[40:]], torch_device).map(first)
     one.total(scatter)
     two = one.map(second)
     next(iter(two))
@@ -287,7 +296,7 @@ def test_hidden_rows_pass_in_blocks(kind, memory_budget, blocks_seen, torch_devi
     rows = {"csr": X, "dense": X.toarray(), "tensor": torch.tensor(X.toarray(), device=torch_device)}[kind]
     made = layers(3, 30, torch_device)
     expected = X.toarray()
-    found = device_hidden_rows(made, rows, torch_device, memory_budget=memory_budget)
+    found = Place(torch_device, memory_budget=memory_budget).hidden(made, rows)
     for layer, H in zip(map(to_host, made), found, strict=True):
         expected = np.tanh(expected @ layer.coef + layer.intercept)
         np.testing.assert_allclose(H, expected, rtol=1e-9)
@@ -299,7 +308,7 @@ def test_hidden_rows_pass_in_blocks(kind, memory_budget, blocks_seen, torch_devi
 @pytest.mark.usefixtures("blocks_seen")
 def test_hidden_rows_heed_the_budget(moves, device):
     X = sparse_rows(n=14)
-    for kind, n_left in [(MSDA, 0), (SpillingMSDA, 2 * 2)]:
+    for kind, n_left in [(MSDA, 0), (SpillingMSDA, 3 * 2)]:
         model = kind(n_layers=3, device=device).fit(X)
         moves.clear()
         list(model.hidden(X))
@@ -360,6 +369,29 @@ def test_high_precision_is_tf32_inside_and_nowhere_else(monkeypatch, device):
     np.testing.assert_allclose(model.transform(X), expected.transform(X), atol=5e-3)
 
 
+def test_threads_ask_for_a_precision_together(torch_device):
+    """The setting is the process's: rows of Dask are computed by threads that start and end in any order."""
+
+    def ask(name):
+        asked = torch_ops.precision(name)
+        asked.__enter__()
+        return asked
+
+    def found():
+        return torch.get_float32_matmul_precision()
+
+    assert found() == "highest"
+    first, second = ask("high"), ask("high")
+    assert found() == "high"
+    with torch_ops.full_precision():
+        assert found() == "highest"
+        first.__exit__(None, None, None)
+        assert found() == "highest"
+    assert found() == "high"
+    second.__exit__(None, None, None)
+    assert found() == "highest"
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -386,20 +418,21 @@ def test_without_cuda_or_torch_the_error_says_what_to_do(monkeypatch):
 def test_gpus_are_counted_from_zero_and_rows_there_are_worked_on_there(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert check_place("cuda:1") == OnTorch("cuda:1")
+    assert check_place("cuda:1") == Place("cuda:1")
     with pytest.raises(NoDevice, match="there are 2 GPUs, counted from 0"):
         check_place("cuda:2")
-    assert check_place("cpu", there="cuda:0") == OnTorch("cuda:0")
-    assert check_place("torch:cpu", there="cuda:0") == OnTorch("cpu")
-    assert check_place("cpu") == OnHost()
+    assert check_place("cpu", there="cuda:0") == Place("cuda:0")
+    assert check_place("torch:cpu", there="cuda:0") == Place("cpu")
+    assert check_place("cpu") == Place()
 
 
+@pytest.mark.slow
 def test_core_and_torch_need_no_scikit_learn():
     program = (
         "import sys, types\n"
         "sys.modules |= {'sklearn': None, 'safetensors': None, 'undrift': types.ModuleType('undrift')}\n"
         f"sys.modules['undrift'].__path__ = [{str(Path(undrift.__file__).parent)!r}]\n"
-        "import undrift.core.torch.rows, undrift.core.torch.ops\n"
+        "import undrift.core.torch.blocks, undrift.core.torch.ops\n"
         "assert 'torch' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -41,6 +41,7 @@ def adapted_error(X, y, unlabelled, X_test, y_test):
     return np.mean(model.predict(X_test) != y_test)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
 @pytest.mark.parametrize(("source", "target"), [(DOMAINS[i - 1], DOMAINS[i]) for i in range(4)])
 def test_adaptation_helps_because_words_occur_together(corpus, source, target):

@@ -23,10 +23,12 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from undrift import MSDA, MSDAClassifier, TextAdapter
 from undrift.app.adapt import run_adapt
-from undrift.app.job import Job
+from undrift.app.job import AdaptJob
 from undrift.app.on_dask import run_on_cluster
 from undrift.distributed import ClusterLost
 from undrift.inputs import follow_steps
+
+pytestmark = pytest.mark.posix  # workers are killed
 
 D = 30
 OPTIONS = {"threads_per_worker": 1, "memory_limit": "1GB", "dashboard_address": "127.0.0.1:0"}
@@ -148,9 +150,9 @@ def adapter() -> TextAdapter:
 def test_a_worker_killed_while_predicting_changes_nothing(tmp_path):
     write_reviews(tmp_path, 8)
     patterns = [tmp_path / "books-*.csv"], [tmp_path / "pans-*.csv"], ("text",), "label"
-    run_adapt(Job(*patterns, tmp_path / "alone.csv"), adapter())
+    run_adapt(AdaptJob(*patterns, tmp_path / "alone.csv"), adapter())
     with killing("predict", 2) as (client, record):
-        run_on_cluster(client.scheduler.address, Job(*patterns, tmp_path / "out.csv"), adapter())
+        run_on_cluster(client.scheduler.address, AdaptJob(*patterns, tmp_path / "out.csv"), adapter())
         record.assert_died_and_ran_again("predict")
     paths = tmp_path / "out.csv", tmp_path / "alone.csv"
     answers, expected = (pd.read_csv(path)["prediction"].tolist() for path in paths)
@@ -176,7 +178,7 @@ def lone_scheduler():
 def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_scheduler):
     address, pid = lone_scheduler
     write_reviews(tmp_path, 2)
-    job = Job(
+    job = AdaptJob(
         [tmp_path / "books-*.csv"], [tmp_path / "pans-*.csv"], ("text",), "label", tmp_path / "out.csv",
         tmp_path / "model.safetensors",
     )  # fmt: skip

@@ -159,8 +159,6 @@ def list_written_files() -> dict[str, bytes]:
         "zip.xlsx": _zip({"a.txt": b"a"}),
         "bomb.xlsx": _zip({"xl/workbook.xml": bytes(1000), "[Content_Types].xml": b""}),
         "zst.csv.zst": b"\x28\xb5\x2f\xfd" + bytes(50),
-        "not label studio.json": b'[{"review": "a", "data": 1, "annotations": "none"}]',
-        "not label studio.jsonl": b'{"review": "a", "data": "b", "annotations": 3}\n',
     }
 
 

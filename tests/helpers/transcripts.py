@@ -100,6 +100,6 @@ if __name__ == "__main__":
         os.chdir(folder)
         for page in PAGES:
             (ROOT / page).write_text(rewrite_page(page, _run), encoding="utf-8")
-        for page in ["README.md", "docs/tutorial.md", *PROGRAMS]:
+        for page in ["README.md", *PAGES, *PROGRAMS]:
             head, mark, text = (ROOT / page).read_text(encoding="utf-8").rpartition("## The same in Python")
             (ROOT / page).write_text(head + mark + rewrite_programs(text), encoding="utf-8")

@@ -1,4 +1,6 @@
-"""Pivots, anchors, and running Gram matrices against the concatenation that is never built."""
+"""Pivots, anchors, and running inner products against the concatenation that is never built."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,113 +8,180 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 
+from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier
 from undrift.core.blocks import StoredBlocks, StreamedBlocks, take_rows
-from undrift.inputs.device import OnHost
-from undrift.method import layers
-from undrift.method.domains import check_domains
-from undrift.method.layers import LayerFitter, draw_anchors, grow_levels
-
-
-@pytest.fixture
-def domains(rng):
-    return [rng.normal(size=(n, 5)) for n in (23, 9, 14)]
-
-
-def in_blocks(X, n=7):
-    return [X[start : start + n] for start in range(0, len(X), n)]
+from undrift.inputs import choose_place, place_rows
+from undrift.inputs.device import Place
+from undrift.method.anchors import draw_anchors
+from undrift.method.gram import score_centres
+from undrift.method.layers import LayerFitter, grow_levels, limit_pivots, read_level
+from undrift.method.problem import check_problem
+from undrift.method.settings import AnchorSettings, LayerSettings
 
 
 @pytest.mark.parametrize("form", [StoredBlocks, StreamedBlocks])
 @pytest.mark.parametrize("numbers", [[], [0], [6, 7], [3, 4, 5], [0, 2, 7, 13, 14, 22], list(range(23))])
-def test_rows_and_moments_of_one_pass(domains, form, numbers):
-    X, out = domains[0], np.full((40, 5), np.nan)
+def test_rows_and_moments_of_one_pass(rng, form, numbers):
+    X, out = rng.normal(size=(23, 5)), np.full((40, 5), np.nan)
     places = 1 + np.arange(len(numbers)) * (1 if len(numbers) > 10 else 3)
-    found = take_rows(form(in_blocks(X)), np.array(numbers, dtype=int), out, places)
+    blocks = [X[start : start + 7] for start in range(0, 23, 7)]
+    found = take_rows(form(blocks), np.array(numbers, dtype=int), out, places)
     assert_array_equal(out[places], X[numbers])
     assert np.isnan(np.delete(out, places, axis=0)).all()
     assert found.n == 23
     assert_allclose(found.mean, X.mean(axis=0), rtol=1e-12)
-    assert_allclose(found.energy, (X**2).sum(), rtol=1e-12)
+    assert_allclose(found.energy, (X**2).sum(axis=0), rtol=1e-12)
 
 
-def draw(counts, y, X_target, n_columns=10, **options):
-    given = {"y_target": options.pop("y_target", None), "dtype": "float64"}
-    domains = check_domains(BaseEstimator(), counts, y, X_target, **given)
-    options = {"seed": 0, "self_training": True} | options
-    return domains, draw_anchors(domains, n_columns, np.random.RandomState(0), **options)
+def draw(X, y, X_target, settings=None, seed=0, **options):
+    problem = check_problem(BaseEstimator(), X, y, X_target, dtype="float64", **options)
+    return problem, draw_anchors(problem, settings or AnchorSettings(), seed)
 
 
 def test_anchors_are_the_labelled_rows_and_the_target_rows(counts):
     y = np.where(np.arange(60) % 5, np.arange(60) % 2, np.nan)
-    domains, anchors = draw(counts, y, {"a": counts[:20], "b": counts[30:]})
+    weight = np.linspace(0.5, 2, 60)
+    _, anchors = draw(counts, y, {"a": counts[:20], "b": counts[30:]}, sample_weight=weight)
+    has_label = ~np.isnan(y)
     assert anchors.n_labelled == 48
-    assert_array_equal(anchors.X[:48], counts[~np.isnan(y)])
+    assert_array_equal(anchors.X[:48], counts[has_label])
     assert_array_equal(anchors.X[48:], np.vstack([counts[:20], counts[30:]]))
     assert_array_equal(anchors.domain, np.repeat([0, 1, 2], [48, 20, 30]))
-    assert not anchors.needs_sums
-    assert_array_equal(anchors.list_target_rows(domains)[1], 20 + np.arange(30))
+    assert_array_equal(anchors.position[48:], [*range(20), *range(30)])
+    assert_array_equal(anchors.given_weight, weight[has_label])
+    per_class = np.bincount(y[has_label].astype(int), anchors.weight)
+    assert_allclose(per_class, weight[has_label].sum() / 2)
+    assert (anchors.target_codes == -1).all()
 
 
-def test_small_targets_are_anchors_whole_and_the_others_share_the_rest(counts, set_limits):
-    set_limits(COMPARED_ROWS=65)
-    targets = {"a": np.tile(counts[:50], (1, 1)), "b": counts[:5], "c": counts[:40]}
-    _, anchors = draw(counts, np.arange(60) % 2, targets, self_training=False)
+def test_small_targets_are_anchors_whole_and_the_others_share_the_rest(counts):
+    targets = {"a": counts[:50], "b": counts[:5], "c": counts[:40]}
+    y, settings = np.arange(60) % 2, AnchorSettings(targets=65)
+    _, anchors = draw(counts, y, targets, settings)
     assert_array_equal(np.bincount(anchors.domain), [60, 30, 5, 30])
     for k in (1, 3):
         assert (np.diff(anchors.position[anchors.domain == k]) > 0).all()
-    set_limits(LEAST_ROWS=30)  # of each of three targets: 90 in all
-    _, anchors = draw(counts, np.arange(60) % 2, targets, self_training=False)
+    _, anchors = draw(counts, y, targets, replace(settings, least=30))  # of each of three targets: 90 in all
     assert_array_equal(np.bincount(anchors.domain), [60, 45, 5, 40])
+    with pytest.raises(ValueError, match="3 targets are too many to adapt to one by one: join small ones"):
+        draw(counts, y, targets, AnchorSettings(targets=2, labelled=2))
 
 
-def test_target_rows_with_a_label_are_always_anchors(counts, set_limits):
-    set_limits(COMPARED_ROWS=20)
+def test_target_rows_with_a_label_are_always_anchors(counts):
     y_target = [None] * 59 + [1]
-    _, anchors = draw(counts, np.arange(60) % 2, counts + 1, self_training=False, y_target=y_target)
+    _, anchors = draw(counts, np.arange(60) % 2, counts + 1, AnchorSettings(targets=20), y_target=y_target)
     assert 59 in anchors.position[60:]
     assert anchors.target_codes[list(anchors.position[60:]).index(59)] == 1
     assert (anchors.target_codes >= 0).sum() == 1
 
 
-@pytest.mark.parametrize(("n_columns", "n_labelled", "needs_sums"), [(10, 12, True), (10**5, 30, False)])
-def test_of_too_many_labelled_rows_a_sample_is_anchors(counts, set_limits, n_columns, n_labelled, needs_sums):
-    set_limits(GRAM_LIMIT=30, SAMPLED_ROWS=12)
-    _, anchors = draw(counts, np.arange(60) % 2, counts[:20], n_columns)
-    assert anchors.n_labelled == n_labelled
-    assert anchors.needs_sums is needs_sums
-    assert_array_equal(anchors.X[:n_labelled], counts[anchors.labelled])
-    _, others = draw(counts, np.arange(60) % 2, counts[:20], n_columns, seed=1)
+def test_of_too_many_labelled_rows_a_sample_is_anchors(counts):
+    y, settings = np.arange(60) % 2, AnchorSettings(labelled=12)
+    _, anchors = draw(counts, y, counts[:20], settings)
+    assert anchors.n_labelled == 12
+    assert_array_equal(anchors.X[:12], counts[anchors.labelled])
+    assert_array_equal(anchors.codes[:12], y[anchors.labelled])
+    _, others = draw(counts, y, counts[:20], settings, seed=1)
     assert not np.array_equal(others.labelled, anchors.labelled)
+    _, more = draw(counts, y, counts[:30], settings)  # whatever the target
+    assert_array_equal(more.labelled, anchors.labelled)
+
+
+# -- inner products --
+
+
+def make_rows(rng, n_classes=2, n_sources=1):
+    y = np.arange(30) % n_classes
+    words = rng.gamma(0.5, size=(4, 6))  # that occur together: layers do not come down to one point
+    X, Z = (rng.poisson(2 * rng.gamma(0.6, size=(n, 4)) @ words).astype(float) for n in (30, 20))
+    X[np.arange(30), y] += 1
+    return X, y, {"a": Z[:12], "b": Z[12:]}, np.arange(30) // 2 % n_sources
+
+
+def grow(form, X, y, targets, source, noises=(0.3,), depths=(1, 2), place=None, **options):
+    targets = {name: form(Z) for name, Z in targets.items()}
+    problem, anchors = draw(form(X), y, targets, sample_domain=source)
+    place = place or Place()
+    blocks = [place_rows(rows, place) for rows in problem.rows.values()]
+    fitter = LayerFitter(blocks, None, 1e-5)
+    levels = list(grow_levels(problem, anchors, fitter, noises, depths, place, keeps_hidden=True, **options))
+    return anchors, levels
+
+
+def gram_by_hand(anchors, X, y, targets, source, noise, depth):
+    """Concatenated layers of anchors and centres, then their inner products."""
+    order = np.argsort(source, kind="stable")
+    X, y, source = X[order], y[order], source[order]
+    n_sources = source.max() + 1
+    rows = np.vstack([X, *targets.values()])
+    sizes = [len(Z) for Z in targets.values()]
+    domain = np.concatenate([source, np.repeat(n_sources + np.arange(len(sizes)), sizes)])
+    assert_array_equal(domain, anchors.domain)
+    pieces, weights = [], np.bincount(source) / len(source)
+    for H in [rows, *(h for _, h in algorithm_2(rows, noise, depth))]:
+        means = np.array([H[domain == k].mean(axis=0) for k in range(domain.max() + 1)])
+        size = np.mean(((H - means[domain]) ** 2).sum(axis=1))
+        centres = means.copy()
+        for k in range(n_sources):
+            of_classes = [H[:30][(source == k) & (y == label)].mean(axis=0) for label in np.unique(y)]
+            centres[k] = np.mean(of_classes, axis=0)
+        origin = weights @ centres[:n_sources]
+        pieces.append(np.vstack([H - centres[domain], centres - origin]) / np.sqrt(size))
+    F = np.hstack(pieces)
+    return F @ F.T
 
 
 @pytest.mark.parametrize("form", [np.array, sp.csr_array])
-@pytest.mark.parametrize("center", ["classes", False])
-def test_levels_are_centred_and_scaled_layers_that_add_up(rng, form, center):
-    """By hand: every layer less its domain's centre, over its root mean square norm."""
-    X, Z, y = rng.gamma(1.0, size=(30, 6)), rng.gamma(1.0, size=(20, 6)) + 0.5, np.arange(30) % 3 == 0
-    domains, anchors = draw(form(X), y, form(Z))
-    layers = LayerFitter([StoredBlocks([rows]) for rows in domains.rows.values()])
-    levels = grow_levels(domains, anchors, layers, (0.3, 0.4), 2, center, OnHost(), keeps_hidden=True)
-    below, seen = {-1: (np.vstack([X, Z]), 0, 0)}, []
-    for level in levels:
-        H, K, products = below[level.depth - 1]
-        seen.append((level.noise, level.depth))
-        if level.depth:
-            H = level.stack.layers[-1](H)
-            assert_allclose(level.hidden[-1], H, rtol=1e-6)
-        midpoint = (H[:30][y].mean(axis=0) + H[:30][~y].mean(axis=0)) / 2
-        means = np.array([H[:30].mean(axis=0), H[30:].mean(axis=0)])
-        centres = np.array([midpoint, means[1]]) if center else np.zeros(means.shape)
-        share = 1 / np.mean(((H - (means if center else centres)[anchors.domain]) ** 2).sum(axis=1))
-        centred = H - centres[anchors.domain]
-        K, products = K + share * centred @ centred.T, products + share * centred @ centres.T
-        below[level.depth] = H, K, products
-        assert_allclose(level.K, K, rtol=1e-8, atol=1e-9)
-        assert_allclose(level.mean_products, products, rtol=1e-8, atol=1e-9)
-        assert_allclose(level.stack.means[-1], centres, rtol=1e-9)
-        assert_allclose(level.scale, np.diagonal(K)[:30].mean(), rtol=1e-9)
-    assert seen == [(0.0, 0), (0.3, 1), (0.3, 2), (0.4, 1), (0.4, 2)]
+@pytest.mark.parametrize(("n_classes", "n_sources"), [(2, 1), (3, 2)])
+def test_inner_products_are_those_of_concatenated_layers(rng, form, n_classes, n_sources):
+    given = make_rows(rng, n_classes, n_sources)
+    anchors, levels = grow(form, *given, noises=(0.1, 0.2), depths=(1, 3))
+    seen = [(level.noise, level.depth) for level in levels if level is not None]
+    assert [level is None for level in levels] == [False, True, False] * 2
+    assert seen == [(0.1, 1), (0.1, 3), (0.2, 1), (0.2, 3)]
+    for level in filter(None, levels):
+        expected = gram_by_hand(anchors, *given, level.noise, level.depth)
+        assert_allclose(level.gram.products, expected, rtol=1e-7, atol=1e-9)
+        assert level.gram.n_labelled == 30
+        assert level.gram.scale == pytest.approx(np.diagonal(expected)[:30].mean())
+        again = read_level(anchors, level.stack, level.noise, level.form, Place())
+        assert_allclose(again.gram.products, expected, rtol=1e-7, atol=1e-9)
+        assert (again.depth, again.noise, again.hidden) == (level.depth, level.noise, None)
+        rows = np.vstack([given[0][np.argsort(given[3], kind="stable")], *given[2].values()])
+        for layer, H in zip(level.stack.layers, level.hidden, strict=True):
+            rows = np.tanh(rows @ layer.coef + layer.intercept)
+            assert_allclose(H, rows, rtol=1e-6, atol=1e-9)
+
+
+def test_inner_products_on_torch_are_those_on_the_host(rng, device):
+    pytest.importorskip("torch")
+    given = make_rows(rng, 3, 2)
+    place = choose_place([given[0]], device, "highest")
+    expected = grow(np.array, *given)[1][-1]
+    with place.set_precision():
+        anchors, levels = grow(np.array, *given, place=place)
+    products = np.asarray(levels[-1].gram.products.cpu())
+    assert_allclose(products, expected.gram.products, rtol=1e-6, atol=1e-8)
+    again = read_level(anchors, levels[-1].stack, 0.3, levels[-1].form, place)
+    assert_allclose(np.asarray(again.gram.products.cpu()), products, rtol=1e-6, atol=1e-8)
+
+
+def test_rows_of_one_point_have_no_inner_products(rng):
+    """A domain without any spread divides by 1 instead of 0."""
+    X = np.ones((10, 3))
+    _, levels = grow(np.array, X, np.arange(10) % 2, {"a": X[:4]}, np.zeros(10, dtype=int), depths=(1,))
+    assert_allclose(levels[0].gram.products, 0, atol=1e-12)
+    assert levels[0].gram.scale in (1.0, pytest.approx(0, abs=1e-12))
+
+
+def test_centres_are_scored_over_all_layers(rng):
+    centres, weights = [rng.normal(size=(3, d)) for d in (4, 2)], [rng.normal(size=(d, 2)) for d in (4, 2)]
+    expected = np.hstack(centres) @ np.vstack(weights)
+    assert_allclose(score_centres(centres, weights), expected)
+
+
+# -- pivots --
 
 
 @pytest.mark.parametrize(
@@ -126,29 +195,36 @@ def test_levels_are_centred_and_scaled_layers_that_add_up(rng, form, center):
     ],
 )
 def test_pivots_are_limited_by_rows(most, d, n_rows, memory, expected):
-    assert layers.limit_pivots(most, d, n_rows, 5, memory) == expected
+    assert limit_pivots(LayerSettings(most_pivots=most), d, n_rows, memory) == expected
 
 
 @pytest.mark.parametrize("d", [5000, 20_000, 100_000])
 def test_pivots_are_limited_by_memory(d):
     """Layers and systems take half of it."""
-    p = layers.limit_pivots(10**6, d, 10**6, 5, 2e9)
+    p = limit_pivots(LayerSettings(most_pivots=10**6), d, 10**6, 2e9)
     numbers = [d * p, *[p * p] * 4, *[p * p] * 4]  # layers, and what solving the largest system holds
     assert 0.99e9 < 4 * sum(numbers) <= 1e9
 
 
-@pytest.mark.parametrize(("n_pivots", "most"), [("auto", 8), ("few", 4)])
-def test_pivots_chosen_by_name(set_limits, n_pivots, most):
+class FewPivots(MSDAClassifier):
+    """Reconstructs eight features by default."""
+
+    def make_settings(self):
+        settings = super().make_settings()
+        return replace(settings, layers=replace(settings.layers, most_pivots=8, least_pivots=1))
+
+
+@pytest.mark.parametrize(("n_pivots", "most"), [("auto", 8), ("few", 4), ("many", 13)])
+def test_pivots_chosen_by_name(n_pivots, most):
     """As with their number; with no more features than that, every feature is reconstructed."""
-    set_limits(MOST_PIVOTS={"auto": 8, "few": 4}, LEAST_PIVOTS=1)
     rng = np.random.default_rng(0)
-    X, y, Z = rng.poisson(0.4, (40, 12)), np.arange(40) % 2, rng.poisson(0.4, (30, 12))
+    X, y, Z = rng.poisson(0.4, (40, 16)), np.arange(40) % 2, rng.poisson(0.4, (30, 16))
     options = {"n_layers": 2, "random_state": 0}
-    chosen = MSDAClassifier(n_pivots=n_pivots, **options).fit(X, y, Z)
+    chosen = FewPivots(n_pivots=n_pivots, **options).fit(X, y, Z)
     given = MSDAClassifier(n_pivots=most, **options).fit(X, y, Z)
     assert chosen.representation_.n_pivots == most
-    np.testing.assert_array_equal(chosen.decision_function(Z), given.decision_function(Z))
-    whole = MSDAClassifier(n_pivots=n_pivots, **options).fit(X[:, :most], y, Z[:, :most])
+    assert_array_equal(chosen.decision_function(Z), given.decision_function(Z))
+    whole = FewPivots(n_pivots=n_pivots, **options).fit(X[:, :most], y, Z[:, :most])
     assert whole.representation_.n_pivots is None
     with pytest.raises(ValueError, match="n_pivots='some' is not known"):
         MSDAClassifier(n_pivots="some").fit(X, y, Z)

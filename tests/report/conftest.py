@@ -1,8 +1,11 @@
 """A small adaptation with hostile documents in it, its report, and a real browser to open it in."""
 
+import functools
 import warnings
 
 import pytest
+
+from tests.helpers.topics import make_topics
 
 HOSTILE = '"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\u2028</script><!--'
 
@@ -47,3 +50,37 @@ def unscored(adapter, reviews):
 
     books, y, kitchen, _ = reviews
     return adaptation_report(adapter, books, y, kitchen)
+
+
+@pytest.fixture(scope="session")
+def topic_reports():
+    """Make a report with 3, 10 or 30 classes, scored or not, each once."""
+    from undrift import MSDAClassifier, TextAdapter, UndriftWarning
+    from undrift.report import adaptation_report
+
+    fitted = {}
+
+    @functools.cache
+    def make(n_classes, is_scored):
+        rows = [make_topics(n_classes, name, 15 * n_classes + 60) for name in ("shop", "phone")]
+        (texts, y), (others, truth) = rows
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndriftWarning)
+            if n_classes not in fitted:
+                adapter = TextAdapter(900, classifier=MSDAClassifier(1, 0.7, random_state=0))
+                fitted[n_classes] = adapter.fit(texts, y, others)
+            given = {"truth": truth} if is_scored else {}
+            return adaptation_report(fitted[n_classes], texts, y, others, names=("shop", "phone"), **given)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def given(adapter, reviews):
+    """What a report on the reviews is made from."""
+    from undrift.report.data import DomainRows, ReportData
+
+    books, y, kitchen, _ = reviews
+    X = [adapter.vectorizer_.transform(documents) for documents in (books, kitchen)]
+    source, target = DomainRows("books", X[0], books, y), DomainRows("kitchen", X[1], kitchen)
+    return ReportData(adapter.classifier_, adapter.terms_, [source], [target])

@@ -8,11 +8,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from undrift import MSDAClassifier
-from undrift.method import EXPECTED_ERROR_RECORD
 from undrift.report import adaptation_report
-from undrift.report.charts import adaptation_charts, chart_shares, draw_shares, find_most_frequent
+from undrift.report.charts import chart_shares, draw_shares, find_most_frequent
 from undrift.report.content import describe_domains, pool_estimates, write_estimate, write_percent
 from undrift.report.data import DomainRows, ReportData
+
+pytestmark = pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
 
 
 def make_rows(n, seed):
@@ -63,46 +64,55 @@ def test_with_labels_the_measured_error_stays_the_headline(report):
     verdict, text = report.to_dict()["verdict"], shown_text(report)
     assert "expected" not in verdict["headline"]
     assert text.count("The estimate without these labels was about") == 1
-    assert EXPECTED_ERROR_RECORD not in text  # its record belongs where nothing was measured
 
 
-def test_without_alignment_there_are_neither_shares_nor_an_expected_error(few_rows):
-    report = report_on(few_rows, center="domains")
-    card, verdict = target_of(report), report.to_dict()["verdict"]
-    assert (card["target_shares"], card["target_shares_interval"], card["expected_error"]) == (None,) * 3
-    assert sum(card["predicted_shares"].values()) == pytest.approx(1)
-    assert verdict["expected_error"] is None
-    assert "its gain is unknown" in verdict["headline"]
-    text = shown_text(report)
-    assert text.count("There is no expected error: that needs the target&#39;s class shares") == 1
-    assert "Shares among the rows were not estimated (use --center classes)" in text
+READINGS = [
+    {
+        "name": "a",
+        "story": "Words kept.",
+        "weight": 0.3,
+        "shares": {"no": 0.88, "yes": 0.12},
+        "agreement": 0.85,
+    },
+    {"name": "b", "story": "Mix kept.", "weight": 0.7, "shares": {"no": 0.5, "yes": 0.5}, "agreement": 0.97},
+    {"name": "c", "story": "Nobody.", "weight": 0.0, "shares": {"no": 0.0, "yes": 1.0}, "agreement": 0.1},
+]
 
 
-def test_uncertain_shares_are_said_once_with_what_to_do(few_rows):
-    report = report_on(few_rows)
-    data, text = report.to_dict(), shown_text(report)
-    assert "--target-shares" in data["share_doubt"]
-    assert data["share_doubt"] not in data["notes"]
-    assert re.sub(r"\s", "", text).count(re.sub(r"\s", "", data["share_doubt"][1:])) == 1
-    assert "about 30 rows drawn at random" in data["share_doubt"]
-    assert any("40 rows" in note for note in data["notes"])  # other reasons stay notes
-    (chart,) = adaptation_charts(data)["shares"]
-    assert chart.title.startswith("No class of target is clearly the most frequent: ")
-
-
-@pytest.mark.parametrize(
-    ("caution", "doubt", "notes"),
-    [
-        ({"reasons": ["a", "b"], "codes": ["uncertain-shares", "few-rows"]}, "a", ["b"]),
-        ({"reasons": ["a", "b"], "codes": ["uncertain-shares", "x"], "fell_back": True}, None, ["b"]),
-    ],
-)
-def test_only_doubts_about_shares_leave_the_notes(few_rows, caution, doubt, notes):
+def test_stories_are_told_where_readings_differ_and_only_there(few_rows):
     X, y, Z = few_rows
     model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, Z)
-    model.caution_ = {"blocking": [], "fell_back": False} | caution
-    data = adaptation_report(model, X, y, Z).to_dict()
-    assert (data["share_doubt"], data["notes"]) == (doubt, notes)
+    model.readings_ = {"target": READINGS}
+    report = adaptation_report(model, X, y, Z)
+    (told,) = report.to_dict()["readings"]
+    assert told == {"name": "target", "readings": [READINGS[1], READINGS[0]], "differ": True}
+    text = shown_text(report)
+    assert "Mix kept. Weight 70% . Then: no 50% , yes 50% ." in text
+    assert "Words kept. Weight 30% . Then: no 88% , yes 12% ." in text
+    assert "Nobody." not in text
+    assert "--target-shares same, or numbers. Or answer five questions with undrift label" in text
+    model.readings_ = {"target": [{**READINGS[0], "agreement": 0.91}, READINGS[1]]}
+    report = adaptation_report(model, X, y, Z)
+    assert not report.to_dict()["readings"][0]["differ"]
+    assert "Which is closer to what you know" not in shown_text(report)
+
+
+def test_readings_of_a_fit_are_those_of_the_report(report, adapter):
+    (told,) = report.to_dict()["readings"]
+    (readings,) = adapter.classifier_.readings_.values()
+    weights = {own["name"]: own["weight"] for own in told["readings"]}
+    assert weights == {own["name"]: own["weight"] for own in readings if own["weight"] >= 0.005}
+    assert list(weights.values()) == sorted(weights.values(), reverse=True)
+
+
+def test_a_teacher_is_on_the_first_screen(few_rows):
+    X, y, Z = few_rows
+    said = np.where(Z[:, 0] + Z[:, 1] > 1, "yes", "no")
+    model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, Z, teacher=said)
+    text = shown_text(adaptation_report(model, X, y, Z))
+    first = text[: text.index("How many predictions are wrong?")]
+    assert "target had a teacher: " in first
+    assert "of its labels look exchanged at random." in first
 
 
 def test_several_targets_are_pooled_by_rows(few_rows):
@@ -116,14 +126,9 @@ def test_several_targets_are_pooled_by_rows(few_rows):
         a, b = (entry[name] for entry in model.expected_error_)
         assert_allclose(expected[name], 0.2 * a + 0.8 * b)
     other = copy.copy(model)
-    other.expected_error_ = [model.expected_error_[0], None]
+    other.targets_ = model.targets_ | {"b": model.targets_["b"] | {"expected_error": None}}
     cards = describe_domains(ReportData(other, given.terms, *rows))[1:]
     assert pool_estimates(cards, "expected_error") is None
-    other.expected_error_ = [model.expected_error_[0], {"error": None, "low": 0.1, "high": 0.6}]
-    cards = describe_domains(ReportData(other, given.terms, *rows))[1:]
-    unknown = pool_estimates(cards, "expected_error")
-    assert unknown["error"] is None
-    assert unknown["high"] == pytest.approx(0.2 * model.expected_error_[0]["high"] + 0.8 * 0.6)
 
 
 def test_labelled_shares_count_all_labelled_rows_of_all_targets(few_rows):
@@ -158,16 +163,16 @@ def test_bars_and_intervals_are_where_their_shares_say():
         {"label": "a<b", "code": 0, "predicted": 0.25, "share": 0.5, "low": 0.3, "high": 1.0},
         {"label": "c", "code": 7, "predicted": 0.75, "share": 0.5, "low": 0.0, "high": 0.7},
     ]
-    svg = str(draw_shares("t", rows, "estimated"))
+    svg = str(draw_shares("t", rows, "estimated", 8))
     assert "a<b" not in svg
     assert "style=" not in svg
     ticks = re.findall(r'<text x="([\d.]+)" y="\d+" text-anchor="middle" class="tick">(\d+)%', svg)
     left, middle = (float(x) for x, _ in ticks[:2])
     assert [int(share) for _, share in ticks] == [0, 50, 100]
     thirds = [row | {"predicted": 1 / 3, "share": 1 / 3, "low": 0.3} for row in (*rows, rows[0])]
-    written = re.findall(r">(\d\d)%(?: \(|<)", str(draw_shares("t", thirds, "estimated")))
+    written = re.findall(r">(\d\d)%(?: \(|<)", str(draw_shares("t", thirds, "estimated", 8)))
     assert (written.count("33"), written.count("34")) == (4, 2), "they add up to 100%"
-    widths = [float(width) for width in re.findall(r'width="([\d.]+)" height="11" class="mark s[05]"', svg)]
+    widths = [float(width) for width in re.findall(r'width="([\d.]+)" height="11" class="mark s[07]"', svg)]
     assert widths[1] == pytest.approx(3 * widths[0], abs=0.2)
     whole = 4 * widths[0]
     assert whole == pytest.approx(2 * (middle - left), abs=0.4), "the axis has the scale of the bars"
@@ -186,12 +191,15 @@ def test_of_many_classes_the_chart_shows_the_most_frequent_and_the_table_all():
         "target_shares_interval": {label: [0.0, 0.2] for label in labels}, "are_shares_given": False,
         "labelled_shares": None,
     }  # fmt: skip
-    data = {"domains": [card], "verdict": {"fell_back": False}}
+    data = {"domains": [card]}
     (chart,) = chart_shares(data)
     assert len(chart.rows) == 20
     assert "class 19" in chart.svg
     assert "class 07" not in chart.svg
-    assert "20 classes in the table" in chart.note
+    assert re.findall(r">(class \d\d)<", chart.svg) == [f"class {i}" for i in (19, 18, 17, 16, 15)]
+    assert "All 20 classes are below" in chart.note
+    (whole,) = chart_shares(data, 20)
+    assert all(label in whole.svg for label in labels)
     for column in (1, 2):
         assert sum(float(row[column][:-1]) for row in chart.rows) == pytest.approx(100)
 

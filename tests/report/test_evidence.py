@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from undrift.report import adaptation_report
-from undrift.report.data import DomainRows, ReportData
 from undrift.report.evidence import cut_pieces, make_decks
 
 Z = stats.norm.ppf(0.975)
@@ -22,14 +21,6 @@ def weighted_interval(weight, wrong):
     n = min(kish, p * (1 - p) / variance if variance > 0 else math.inf)
     middle, half = p + Z**2 / (2 * n), Z * math.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
     return p, (middle - half) / (1 + Z**2 / n), (middle + half) / (1 + Z**2 / n)
-
-
-@pytest.fixture(scope="module")
-def given(adapter, reviews):
-    books, y, kitchen, _ = reviews
-    X = [adapter.vectorizer_.transform(documents) for documents in (books, kitchen)]
-    source, target = DomainRows("books", X[0], books, y), DomainRows("kitchen", X[1], kitchen)
-    return ReportData(adapter.classifier_, adapter.terms_, [source], [target])
 
 
 def test_the_fair_deck_stands_for_all_rows(given, reviews):

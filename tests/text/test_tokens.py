@@ -72,6 +72,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=12).map(" ".join))
 @settings(max_examples=100, deadline=None)
 def test_shortcuts_for_most_documents_change_nothing(document):

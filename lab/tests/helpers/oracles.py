@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
 from tests.helpers.oracles import algorithm_2
-from undrift.inputs.device import OnHost
+from undrift.inputs.device import Place
 from undrift_lab.corpora.corpus import Corpus, Domain
 from undrift_lab.methods.cells import Bench
 from undrift_lab.methods.families import find_outcomes
@@ -47,7 +47,7 @@ def made_corpus(n_terms=24):
 
 def bench_of(corpus, setting):
     """A bench on the host, of one thread."""
-    return Bench(corpus, setting, OnHost(), "cpu", SEED, {})
+    return Bench(corpus, setting, Place(), "cpu", SEED, {})
 
 
 def find_all(bench, cells):

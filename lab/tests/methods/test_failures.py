@@ -7,7 +7,6 @@ import pytest
 
 from lab.tests.helpers.corpus import DOMAINS, PLAN, write_corpus
 from lab.tests.runner.test_run import of_kind
-from undrift import MSDAClassifier
 from undrift_lab.corpora.corpus import Corpus, Domain
 from undrift_lab.methods import msda
 from undrift_lab.methods.svm import check_source
@@ -15,7 +14,6 @@ from undrift_lab.plan import load_plan
 from undrift_lab.runner import Request, run
 
 ALL = [f"{source}->{target}" for source, target in itertools.permutations(DOMAINS, 2)]
-ONLY_UNDRIFT = PLAN.replace('"svm", "msda-1", "msda-3", ', "")
 NOT_TO_BOOKS = ["books->*", "dvd->toys", "toys->dvd"]  # books is a source alone: no error at home is needed
 
 
@@ -50,12 +48,12 @@ def first_call_fails(monkeypatch, module, name, n=1):
     return calls
 
 
-@pytest.mark.parametrize("fit_on", ["all", "pair"])
-def test_a_source_of_one_class_is_refused_and_the_others_are_as_ever(ran, tmp_path, data, fit_on):
+@pytest.mark.parametrize("how", ['fit_on = "all"', 'fit_on = "pair"', "inductive = true"])
+def test_a_source_of_one_class_is_refused_and_the_others_are_as_ever(ran, tmp_path, data, how):
     write_corpus(tmp_path / "bad" / "amazon-bow")
     path = tmp_path / "bad" / "amazon-bow" / "books_train.svmlight"  # sorts first
     path.write_text(path.read_text().replace("-1 ", "+1 "))
-    plan, methods = f'fit_on = "{fit_on}"\n' + PLAN, ["msda-1", "msda-3", "undrift"]
+    plan, methods = f"{how}\n{PLAN}", ["msda-1", "msda-3", "undrift"]
     errors, failed = ran(methods, plan, tmp_path / "bad", NOT_TO_BOOKS)
     said = "ValueError: domain books: all 40 train rows are of class 1; a classifier needs rows of at least"
     assert set(failed) == {(m, f"books->{target}") for m in methods for target in ("dvd", "toys")}
@@ -88,17 +86,3 @@ def test_an_error_at_one_depth_leaves_the_other(ran, monkeypatch):
         for target in set(DOMAINS) - {source}
     }
     assert len(errors) == 8
-
-
-@pytest.mark.parametrize("inductive", ["true", "false"])
-@pytest.mark.parametrize("name", ["_start_search", "_adapt", "predict_proba"])
-def test_an_error_of_one_task_leaves_the_others_of_undrift(ran, monkeypatch, name, inductive):
-    """In the check of its rows, in its classifier, and in its predictions."""
-    first_call_fails(monkeypatch, MSDAClassifier, name, 2)
-    plan = f"inductive = {inductive}\nchanges = {{ n_layers = 1, noise = 0.5 }}\n" + ONLY_UNDRIFT
-    errors, failed = ran(["undrift"], plan)
-    assert failed == {
-        ("undrift", "books->dvd"): "ArithmeticError: no luck 1",
-        ("undrift", "books->toys"): "ArithmeticError: no luck 2",
-    }
-    assert len(errors) == 4

@@ -1,4 +1,4 @@
-"""Tasks that are fitted on their two domains alone: vocabulary, rows, teachers, and records of trust."""
+"""Tasks that are fitted on their two domains alone: vocabulary, rows, teachers."""
 
 import numpy as np
 import pytest
@@ -16,10 +16,11 @@ from undrift_lab.runner import Request, run
 from undrift_lab.runner.recording import f1_of_rarer
 from undrift_lab.teachers import TeacherScores, write_scores
 
+pytestmark = pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")  # of few rows
+
 PLAN = """
 methods = [
-    "svm-balanced", "uncentred", "uncentred-em", "uncentred-self", "uncentred-em-self", "atc", "undrift",
-    "undrift+teacher", "minilm-finetuned", "minilm-frozen",
+    "svm-balanced", "uncentred", "undrift", "undrift+teacher", "minilm-finetuned", "minilm-frozen",
 ]
 fit_on = "pair"
 max_features = 20
@@ -91,23 +92,12 @@ def test_ours_is_the_classifier_on_all_rows_of_both_domains(records, corpus):
         assert (record["share_low"], record["share_high"]) == pytest.approx(known["shares_interval"][1])
         says = [record[f"expected_{name}"] for name in ("error", "low", "high")]
         assert says == pytest.approx([known["expected_error"][name] for name in ("error", "low", "high")])
-        assert record["known"] is True
-        assert record["warnings"] == model.caution_["codes"]
         rows = np.arange(len(dvd)) if variant == "whole" else sample_target(corpus, "dvd", 0.25, 2500, 0)[1]
         p = expit(teachers.find("finetuned", "books", "dvd")[rows])
         words = np.column_stack([1 - p, p])
         model = MSDAClassifier(2, random_state=0).fit(books.X, y, dvd.X, teacher=words)
         wrong = model.predict(dvd.X[test], teacher=words[test]) != dvd.y[test]
         assert found[variant, "undrift+teacher"]["transfer_error"] == np.mean(wrong)
-
-
-def test_methods_that_share_a_classifier_have_its_predictions(records):
-    found, _ = records
-    assert found["whole", "atc"]["transfer_error"] == found["whole", "uncentred"]["transfer_error"]
-    assert found["whole", "uncentred"]["expected_error"] is None
-    assert 0 < found["whole", "atc"]["expected_error"] < 1
-    assert found["whole", "uncentred-self"]["params"]["self_training"] is True
-    assert found["whole", "uncentred-em"]["params"]["self_training"] is False
 
 
 def test_a_teacher_is_read_by_row_also_where_the_target_is_a_sample(records, corpus):

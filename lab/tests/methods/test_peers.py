@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from lab.tests.helpers.corpus import write_corpus
 from undrift_lab.catalogue import PEERS, Peer
 from undrift_lab.methods import peers
-from undrift_lab.methods.estimates import estimate_prior_ratio
 from undrift_lab.parts import load_corpus
 from undrift_lab.plan import load_plan
 from undrift_lab.results.records import read
@@ -118,8 +117,8 @@ def test_em_finds_and_predicts_for_the_targets_shares(rng):
     y, truth = np.repeat([0, 1], 500), rng.random(20_000) < 0.8
     likelihood = np.exp(2 * rng.normal(2 * truth - 1, 1))  # two normal distributions of distance 2
     p = np.column_stack([1 - likelihood / (1 + likelihood), likelihood / (1 + likelihood)])  # at equal shares
-    np.testing.assert_allclose(estimate_prior_ratio(p, y), [0.2 / 0.5, 0.8 / 0.5], atol=0.02)
-    alike = estimate_prior_ratio(np.tile([0.5, 0.5], (10, 1)), y)
+    np.testing.assert_allclose(peers.estimate_prior_ratio(p, y), [0.2 / 0.5, 0.8 / 0.5], atol=0.02)
+    alike = peers.estimate_prior_ratio(np.tile([0.5, 0.5], (10, 1)), y)
     np.testing.assert_allclose(alike, [1, 1])  # rows that say nothing leave the shares
     codes, truth = np.repeat([0, 1], 300), np.repeat([0, 1], [450, 50])
     X, target = (sp.csr_array(rng.normal(2.0 * c[:, None] - 1, 1.5, (len(c), 1))) for c in (codes, truth))

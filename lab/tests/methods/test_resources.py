@@ -1,4 +1,4 @@
-"""Time of learning, and the tasks that are fitted at once."""
+"""Time of learning, and tasks that share what is learnt."""
 
 import time
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from undrift.inputs.device import OnHost
+from undrift.inputs.device import Place
 from undrift_lab.corpora.corpus import Corpus, Domain
 from undrift_lab.methods import resources, stacks, undrift
 from undrift_lab.methods.cells import Bench, Cell
@@ -32,19 +32,14 @@ def made_corpus(n_domains):
 
 
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
-def test_tasks_of_undrift_are_fitted_in_groups_that_fit_into_memory(spy, set_limits):
+def test_a_task_of_undrift_is_the_same_whichever_others_share_its_layers():
     cells = [Cell("undrift", f"d{i}", "d3") for i in range(3)]
     setting = Setting(changes={"noise": 0.5, "n_layers": 1})
-    bench = Bench(made_corpus(4), setting, OnHost(), "cpu", 0, {})
-    calls, found = spy(undrift, "fit_together"), []
-    for limit in (1e9, 1.0):
-        set_limits(find_memory_limit=lambda place, limit=limit: limit)
-        found.append({own.cell: own.predicted.tolist() for own in undrift.fit_undrift(bench, cells)})
-    assert [len(tasks) for _, _, tasks in calls] == [3, 1, 1, 1]
-    assert found[0] == found[1]
-    assert len(found[0]) == 3
-
-
-def test_the_room_is_a_quarter_of_memory(set_limits):
-    set_limits(half_of_memory=lambda: 8e9)
-    assert resources.find_memory_limit(OnHost()) == 4e9
+    bench = Bench(made_corpus(4), setting, Place(), "cpu", 0, {})
+    together = {own.cell: own for own in undrift.fit_undrift(bench, cells)}
+    assert list(together) == cells
+    for cell in cells:
+        (alone,) = undrift.fit_undrift(bench, [cell])
+        np.testing.assert_array_equal(together[cell].predicted, alone.predicted)
+        for name in ("expected_error", "estimated_share"):
+            assert together[cell].details[name] == pytest.approx(alone.details[name], abs=1e-5)

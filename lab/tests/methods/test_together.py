@@ -16,8 +16,7 @@ class Exact(MSDAClassifier):
 N_ROWS = (40, 30, 50)
 PARAMETERS = [
     {"n_layers": 2, "noise": 0.5},
-    {"n_layers": [1, 3], "noise": 0.8, "C": [0.1, 1.0]},
-    {"n_layers": 2, "noise": 0.5, "n_pivots": 6},
+    {"n_layers": 2, "noise": 0.5, "n_pivots": 6, "C": 0.3},
     {"n_layers": 3, "noise": 0.5, "center": False, "self_training": False},
 ]
 
@@ -48,18 +47,26 @@ def make_tasks():
 @pytest.mark.parametrize("parameters", PARAMETERS, ids=str)
 def test_each_is_what_it_would_be_alone_and_layers_are_learnt_once(X, parameters, spy):
     calls = spy(LayerFitter, "fit")
-    classifier = Exact(random_state=0, **parameters)
-    fitted = dict(fit_together(classifier, X, make_tasks()))
+    classifier, tasks = Exact(random_state=0, **parameters), make_tasks()
+    found = dict(fit_together(dict.fromkeys(tasks, classifier), X, tasks))
     assert [noise for _, noise, *_ in calls] == [parameters["noise"]]
-    for task, (y, sample_domain) in make_tasks().items():
+    for task, (y, sample_domain) in tasks.items():
         alone = clone(classifier).fit(X, y, sample_domain=sample_domain)
-        together = fitted[task].classifier
-        assert together.best_params_ == alone.best_params_
-        for name in ("decision_function", "predict_proba"):
-            scores = [getattr(model, name)(X, sample_domain=sample_domain) for model in (together, alone)]
-            np.testing.assert_allclose(*scores, atol=1e-8)
+        target, own = -1 - task[1], X[sample_domain == -1 - task[1]]
+        p = found[task].predict_proba(own, target)
+        np.testing.assert_allclose(p, alone.predict_proba(own, target=target), atol=1e-6)
+        readings = found[task].find_readings(own, target)
+        assert list(readings) == alone.model_.names
+        np.testing.assert_allclose(
+            list(readings.values()), alone.find_readings(own, target=target), atol=1e-6
+        )
 
 
-def test_layers_of_several_noise_levels_are_refused(X):
-    fitted = dict(fit_together(MSDAClassifier(1, noise=[0.3, 0.8]), X, make_tasks()))
-    assert all("have one noise" in str(error) for error in fitted.values())
+def test_candidates_and_other_layers_are_refused(X):
+    tasks = make_tasks()
+    found = dict(fit_together(dict.fromkeys(tasks, MSDAClassifier(1, noise=[0.3, 0.8])), X, tasks))
+    assert all("take one value of noise" in str(error) for error in found.values())
+    classifiers = {task: MSDAClassifier(1, noise=0.3 if task[0] else 0.8) for task in tasks}
+    found = dict(fit_together(classifiers, X, tasks))
+    errors = [task for task, each in found.items() if "one noise and depth" in str(each)]
+    assert errors == [task for task in tasks if task[0]]

@@ -4,7 +4,7 @@ import pytest
 
 from lab.tests.helpers.corpus import DISTANCES, transfer
 from undrift_lab.plan import check_table
-from undrift_lab.results.expected import Bar, are_met, check_bars, load_bars
+from undrift_lab.results.expected import Bar, are_met, check_bars, check_versions, load_bars
 
 
 def judged(records, **bar):
@@ -96,6 +96,27 @@ def test_bars_are_met_when_all_pass_and_none_is_incomplete_or_a_trial(records):
     assert are_met([full])
     assert not are_met([small])
     assert not are_met([small], partial=True)
+
+
+def test_a_claim_about_a_difference_within_two_standard_errors_is_a_tie(records):
+    close = [
+        transfer("msda-4", r["source"], r["target"], r["transfer_error"] + (-1) ** i * 0.02)
+        for i, r in enumerate(r for r in records if r["method"] == "msda-5")
+    ]
+    verdict = judged(records + close, method="msda-4", than={"method": "msda-5"}, claim=True)
+    assert verdict.word == "tie"
+    assert verdict.summary.endswith("within 2 standard errors")
+    assert are_met([verdict])
+    assert judged(records + close, method="msda-4", than={"method": "svm"}, claim=True).word == "yes"
+    assert judged(records + close, method="msda-4", than={"method": "msda-5"}).word in ("pass", "FAIL")
+
+
+def test_several_versions_of_undrift_are_refused(records):
+    new, old = (transfer("undrift", "a", "b", 0.2, method_version=v, plan=f"p{v}") for v in (6, 5))
+    other = transfer("svm", "a", "b", 0.2, method_version=4)
+    check_versions([*records, new, other])
+    with pytest.raises(ValueError, match=r"version 5 in p5; version 6 in p6\): measure the older ones again"):
+        check_versions([*records, new, old])
 
 
 def test_so_many_times_faster():

@@ -3,7 +3,7 @@
 import pytest
 
 from lab.tests.helpers.corpus import DISTANCES, dimension_records, transfer
-from lab.tests.results.test_tables import shared, trusted
+from lab.tests.results.test_kinds import RECORDS
 from undrift_lab.results.draw import GREY, choose_colours, draw_svg
 from undrift_lab.results.figures import all_figures, choose_figures, figure_1, figure_2, figure_3_right
 from undrift_lab.results.frame import frame_distances, make_frame
@@ -12,7 +12,8 @@ from undrift_lab.results.published import ERRORS
 
 def test_figure_1_is_the_loss_of_each_task(records):
     figure = figure_1(make_frame(records[:-1]))  # the last task of msda-5 is missing
-    assert figure["x"][:2] == ["books->dvd", "books->toys"]
+    assert figure["kind"] == "tasks"
+    assert figure["tasks"][:2] == ["books->dvd", "books->toys"]
     svm, msda = figure["series"]
     assert (svm["label"], msda["label"]) == ("svm", "msda-5")
     assert svm["y"] == pytest.approx([0.10, 0.11, 0.12, 0.13, 0.14, 0.15])
@@ -29,17 +30,15 @@ def test_published_errors_stand_beside_ours_where_the_test_rows_are_the_same():
     assert [100 * (1 - own.mean) for own in ERRORS] == pytest.approx([75.97, 80.17, 81.32, 81.39], abs=0.0051)
 
 
-def test_figure_2_is_the_mean_ratio_and_the_time_and_says_of_which_machine(records):
-    svm, msda = figure_2(make_frame(records))["series"]
-    assert (svm["x"], msda["x"]) == ([0], [2])
-    assert svm["y"] == pytest.approx([0.325 / 0.2])
-    machines = {"svm": "a CPU; torch 2.11", "msda-1": "a CPU; a GPU; torch 2.11", "coda": "a CPU; numpy 2.5"}
-    records = [transfer(m, "books", "dvd", 0.3, plan="small", machine=own) for m, own in machines.items()]
+def test_figure_2_is_the_mean_ratio_and_the_time_with_levels_of_what_learns_nothing_on_the_gpu(records):
     figure = figure_2(make_frame(records))
-    assert [mark["x"] for mark in figure["marks"]] == [25, 120, 18000]
-    assert {own["label"]: own["device"] for own in figure["series"]} == {
-        "svm": "CPU", "coda": "CPU", "msda-1": "GPU",
-    }  # fmt: skip
+    (msda,), (svm,) = figure["series"], figure["levels"]
+    assert (msda["label"], msda["x"]) == ("msda-5", [2])
+    assert msda["y"] == pytest.approx([0.25 / 0.2])
+    assert svm == {"label": "svm", "y": pytest.approx(0.325 / 0.2)}
+    drawn = draw_svg(figure)
+    assert ">svm<" in drawn
+    assert ">msda-5<" in drawn
 
 
 def test_figure_3_says_what_ratios_are_relative_to_and_counts_pairs():
@@ -52,30 +51,26 @@ def test_figure_3_says_what_ratios_are_relative_to_and_counts_pairs():
     assert figure["name"] == "far-main-figure-3-right"
 
 
-def test_errors_by_share_have_a_line_a_method():
-    errors = {"source-only": (0.2, 0.3), "undrift": (0.1, 0.15)}
-    (figure,) = all_figures(shared(errors, "p"))
-    assert figure["name"] == "p-amazon-bow-error-by-share"
-    lines = {own["label"]: own for own in figure["series"]}
-    assert set(lines) == {"source-only", "undrift", "larger class"}
-    assert lines["undrift"]["x"] == pytest.approx([10, 50])
-    assert lines["undrift"]["y"] == pytest.approx([10, 15])
-    assert all_figures(shared(errors, "peers")) == []
+def test_kinds_have_figures_by_family_part_share_and_expected_error():
+    figures = {figure["name"]: figure for figure in all_figures(RECORDS)}
+    assert list(figures) == ["kinds", "gain-by-part", "uneven", "expected-error"]
+    gaps = {each["label"]: each["y"] for each in figures["kinds"]["series"]}
+    assert gaps["emotion"] == pytest.approx([0.03])
+    assert gaps["Amazon reviews"] == pytest.approx([-0.2])
+    lines = {each["label"]: (each["x"], each["y"]) for each in figures["uneven"]["series"]}
+    assert lines["undrift"] == (pytest.approx([10]), pytest.approx([10]))
+    panels = {panel["title"]: panel["points"] for panel in figures["expected-error"]["panels"]}
+    assert panels["crisis"] == [{"x": 0.22, "y": 0.2, "y_interval": [0.1, 0.3]}]
+    assert [e["of"] for e in figures["gain-by-part"]["series"]] == ["unmoved", "same mix", "undrift"]
+    (part,) = [each for each in figures["gain-by-part"]["series"] if each["of"] == "undrift"]
+    assert dict(zip(part["rows"], part["x"], strict=True))["emotion"] == pytest.approx(43)
+    for figure in figures.values():
+        assert ("emotion" in draw_svg(figure)) == (figure["name"] != "uneven")
 
 
-def test_the_evidence_has_three_figures():
-    corpus, expected, parts = all_figures(trusted())
-    assert corpus["series"][0]["y"] == pytest.approx([0.05, 0.05])
-    assert corpus["series"][0]["label"] == "trust: tweets, less svm-tfidf"
-    assert [(p["x"], p["y"], p["is_known"], p["y_interval"]) for p in expected["points"]] == [
-        (0.25, 0.1, True, [0.05, 0.15]),
-        (0.25, 0.275, False, [0.05, 0.5]),
-    ]
-    rows = {row["label"]: row["y"] for row in parts["series"]}
-    assert rows["uneven classes: none"] == pytest.approx([0.28])
-    assert rows["uneven classes: layers"] == pytest.approx([0.25])
-    assert all("tweets" in draw_svg(figure) for figure in (corpus, expected))
-    assert "uneven classes: layers" in draw_svg(parts)
+def test_plans_on_two_files_have_no_figure_of_one_representation():
+    files = [transfer("undrift", *pair, 0.2, n_features=n) for n, pair in ((30, "ab"), (31, "ba"))]
+    assert all_figures(files) == []
 
 
 def test_figures_are_chosen_by_their_names_and_drawn_alike_each_time(records):

@@ -90,6 +90,7 @@ main(["run", *sys.argv[3:]])
 """
 
 
+@pytest.mark.posix
 def test_killed_at_any_moment_it_goes_on_and_repeats_nothing(finished, data, plan_file, tmp_path):
     results = tmp_path / "results.jsonl"
     arguments = [str(plan_file), "--results", str(results), "--data", str(data), "--jobs", "1"]

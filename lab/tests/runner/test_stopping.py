@@ -13,6 +13,8 @@ from lab.tests.helpers.corpus import write_corpus
 from undrift_lab.results.records import read
 
 AT_ONCE = 60  # seconds: less than anything here would still take, more than a busy machine needs
+pytestmark = pytest.mark.posix  # processes get signals
+
 STOPPED = "undrift-lab: stopped; what is done is kept, and the same command goes on from there\n"
 SLOW = """
 methods = ["coda"]

@@ -99,11 +99,15 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Domains that share one feature space, whose columns `terms` may name, or are all texts."""
+    """Domains that share one feature space, whose columns `terms` may name, or are all texts.
+
+    Where labels are names, `classes` has them, and `y` of every domain holds their numbers.
+    """
 
     name: str
     domains: dict[str, Domain]
     terms: list[str] | None = None
+    classes: list[str] | None = None
 
     def __post_init__(self) -> None:
         if not self.domains:
@@ -122,7 +126,7 @@ class Corpus:
     def map(self, f: Callable[[Rows], Rows], *, terms: list[str] | None = None) -> Corpus:
         """Return this corpus with `f` applied to the rows of every domain, whose columns are then `terms`."""
         domains = {name: domain.with_rows(f(domain.rows)) for name, domain in self.domains.items()}
-        return Corpus(self.name, domains, terms)
+        return Corpus(self.name, domains, terms, self.classes)
 
     def rows(self) -> tuple[Rows, np.ndarray]:
         """Return all rows of all domains, stacked (texts: chained), and the position of each row's domain."""

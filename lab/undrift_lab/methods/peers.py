@@ -20,7 +20,8 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.decomposition import TruncatedSVD
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
@@ -30,16 +31,19 @@ from ..catalogue import PEERS, Peer
 from ..parts import part_labels, part_rows
 from .baselines import get_representation, tfidf
 from .cells import Bench, Cell, Finding, Outcome
-from .estimates import estimate_prior_ratio
 from .resources import measure_time
 
 C_GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 WIDE_GRID = (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5)  # for rows that a method may have scaled
+EM_ROUNDS = 1000
 SOURCE, TARGET = 1, -2  # numbers of the two domains for skada
 
 
 class NaiveBayesFeatures(TransformerMixin, BaseEstimator):
-    """Presence of terms times their log-count ratio between two classes (Wang and Manning, 2012)."""
+    """Presence of terms times their log-count ratio between two classes (Wang and Manning, 2012).
+
+    Several classes take one classifier each, against the others.
+    """
 
     def fit(self, X: Rows, y: np.ndarray) -> NaiveBayesFeatures:
         """Learn the ratio of every column, with one count added."""
@@ -66,12 +70,19 @@ class ChosenLogistic(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Rows, y: np.ndarray, sample_weight: np.ndarray | None = None) -> ChosenLogistic:
         """Choose C, then learn with it."""
-        models = [LogisticRegression(C=C, max_iter=1000) for C in self.Cs]
-        scores = [cross_val_score(model, X, y, cv=3).mean() for model in models]
+        scores = np.mean([self._score(X, y, *fold) for fold in StratifiedKFold(3).split(X, y)], axis=0)
         self.C_ = self.Cs[int(np.argmax(scores))]
-        self.model_ = models[int(np.argmax(scores))].fit(X, y, sample_weight=sample_weight)
+        self.model_ = LogisticRegression(C=self.C_, max_iter=1000).fit(X, y, sample_weight=sample_weight)
         self.classes_ = self.model_.classes_
         return self
+
+    def _score(self, X: Rows, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> list[float]:
+        """Accuracy for each C; every fit starts at the weights of the C before it."""
+        model, scores = LogisticRegression(max_iter=1000, warm_start=True), []
+        for C in self.Cs:
+            model.set_params(C=C).fit(X[train], y[train])
+            scores.append(float(model.score(X[test], y[test])))
+        return scores
 
     def predict(self, X: Rows) -> np.ndarray:
         """Return the most probable class of each row."""
@@ -80,6 +91,24 @@ class ChosenLogistic(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Rows) -> np.ndarray:
         """Return class probabilities."""
         return self.model_.predict_proba(X)
+
+
+def estimate_prior_ratio(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Class shares of the target over those of the source, by EM (Saerens, Latinne and Decaestecker, 2002).
+
+    Parameters
+    ----------
+    p : array of shape (n_target, n_classes)
+        Probabilities of target rows by a classifier of the source.
+    y : array of shape (n,)
+        Labels of the source.
+    """
+    source = np.unique(y, return_counts=True)[1] / len(y)
+    shares = source
+    for _ in range(EM_ROUNDS):
+        posterior = p * (shares / source)
+        shares = (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
+    return shares / source
 
 
 def fit_peers(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:
@@ -125,9 +154,12 @@ def fit_sklearn(
         reduction, source, _ = reduce_rows(n, X, X_target, seed)
         model = ChosenLogistic(WIDE_GRID).fit(source, y)
         return lambda rows: model.predict(reduction.transform(rows)), {"C": model.C_, "components": n}
-    steps = [NaiveBayesFeatures()] if peer.name == "naive-bayes" else []
-    chosen = make_pipeline(*steps, ChosenLogistic()).fit(X, y)
-    params = {"C": chosen[-1].C_}
+    if peer.name == "naive-bayes":
+        weighted = OneVsRestClassifier(make_pipeline(NaiveBayesFeatures(), ChosenLogistic())).fit(X, y)
+        Cs = [one[-1].C_ for one in weighted.estimators_]
+        return weighted.predict, {"C": Cs[0] if len(Cs) == 1 else Cs}
+    chosen = ChosenLogistic().fit(X, y)
+    params = {"C": chosen.C_}
     if peer.name == "logistic-em":
         ratio = estimate_prior_ratio(chosen.predict_proba(X_target), y)
         return lambda rows: chosen.classes_[(chosen.predict_proba(rows) * ratio).argmax(axis=1)], params

@@ -16,8 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from undrift.core import Array, LayerSolver, Rows, array_ops, choose_pivots, fit_layers, moments
-from undrift.core.blocks import as_slice, blocks_with_offsets
-from undrift.inputs import OnHost, Place
+from undrift.core.blocks import as_slice
+from undrift.inputs import Place
 
 from ..corpora.corpus import Corpus
 from ..parts import Part, part_rows
@@ -81,7 +81,7 @@ class SharedStack:
         seed: int = 0,
         inductive: bool = False,
     ) -> None:
-        self._corpus, self._place, self._seed = corpus, place or OnHost(), seed
+        self._corpus, self._place, self._seed = corpus, place or Place(), seed
         self._options: dict[str, Any] = {"ridge": 1e-5, "activation": activation}
         self._width = next(iter(corpus.domains.values())).X.shape[1]
         self._n_pivots = n_pivots if n_pivots is not None and n_pivots < self._width else None
@@ -122,7 +122,7 @@ class SharedStack:
             split = choose_pivots(domains, self._width, self._n_pivots, rng)
         solver = LayerSolver(domains, split)
         if split is None:
-            float(solver.moments.energy)  # what all noise levels share is learnt now
+            _ = solver.moments.mean  # what all noise levels share is learnt now
         return solver
 
     def _measure(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
@@ -137,7 +137,7 @@ class SharedStack:
             domains = dict(zip(self._domains, fitted.domains, strict=True))
             later = {name: blocks.map(fitted.layer) for name, blocks in later.items()}
             for blocks in domains.values():
-                float(blocks.total(moments).energy)
+                _ = blocks.total(moments).mean
             seen = [(name, self._seen[name], blocks) for name, blocks in domains.items()]
             yield [*seen, *((name, self._unseen[name], blocks) for name, blocks in later.items())]
 
@@ -148,10 +148,11 @@ class SharedStack:
 def _gather(parts: Parts, domain: str, rows: np.ndarray) -> Array:
     """Rows of a domain by ascending number, all in one part, copied from the blocks as they pass."""
     numbers, blocks = next((own, b) for name, own, b in parts if name == domain and np.isin(rows, own).all())
-    places, pieces = np.searchsorted(numbers, rows), []
-    for block, start in blocks_with_offsets(blocks):
+    places, pieces, start = np.searchsorted(numbers, rows), [], 0
+    for block in blocks:
         first, last = np.searchsorted(places, (start, start + block.shape[0]))
         pieces.append(block[as_slice(places[first:last] - start)])
+        start += block.shape[0]
     if isinstance(pieces[0], np.ndarray):
         return np.concatenate(pieces)
     import torch

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.class_weight import compute_sample_weight
+
+from undrift.core import Rows
 
 from ..corpora.corpus import Corpus
 from ..metrics import transfer_error
@@ -19,6 +21,7 @@ from .cells import Bench
 from .stacks import row_products
 
 N_FOLDS = 5
+LINEAR_CS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,16 @@ def choose_C(
         return Cs[0], float("nan")
     scores = cross_validate(K, problem, Cs)
     return Cs[int(np.argmax(scores))], float(scores.max())
+
+
+def choose_linear_C(X: Rows, y: np.ndarray) -> float:
+    """Return a linear SVM's C that is best in cross-validation, 1 where a class has a single row."""
+    smallest = np.unique(y, return_counts=True)[1].min()
+    if smallest < 2:
+        return 1.0
+    folds = StratifiedKFold(min(5, smallest), shuffle=True, random_state=0)
+    search = GridSearchCV(LinearSVC(), {"C": LINEAR_CS}, cv=folds, refit=False).fit(X, y)
+    return float(search.best_params_["C"])
 
 
 def predict_targets(

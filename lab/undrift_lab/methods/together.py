@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeVar
-from unittest.mock import patch
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
-from undrift.core import FittedLayer, Moments, PivotSplit, mean_square, moments
-from undrift.method import MSDAClassifier, check_domains
-from undrift.method.calibrate import HeldOut, score_held_out
-from undrift.method.layers import LayerFitter
-from undrift.method.teacher import add_words
+from undrift.core import FittedLayer, Rows, choose_pivots, moments
+from undrift.inputs import Place, choose_place, place_rows
+from undrift.method import Facts, Fitted, MSDAClassifier, Settings, check_problem, fit_level
+from undrift.method.anchors import draw_anchors
+from undrift.method.layers import LayerFitter, count_pivots, grow_levels
+from undrift.method.problem import Name, Problem
 
 from .resources import measure_time
 
@@ -25,176 +24,155 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class MeasuredLayer(FittedLayer):
-    """A new layer, and the moments of every domain after it."""
-
-    moments: Sequence[Moments]
-
-
 class SharedLayers:
-    """Layers that the fits of several tasks need, each learnt once, by the first that asks for it.
+    """Layers of one noise level, and the rows of every domain after each of them.
 
-    The tasks have the same rows in the same domains, and their classifiers the same noise. Domain k has the
-    number k in tasks where it is a source, and -1 - k where it is the target. Fits should proceed layer by
-    layer together: rows of a depth that has passed are computed again.
+    Domain k has the number k in tasks where it is a source, and -1 - k where it is the target.
     """
 
-    def __init__(self) -> None:
-        self.seconds = [0.0]  # from the rows to each depth, 0 included
-        self._layers: list[MeasuredLayer] = []
-        self._fitter: LayerFitter | None = None
-        self._fits: Iterator[FittedLayer] = iter(())
-        self._names: list[int] = []
-        self._noise: float | None = None
+    numbers: Sequence[int]
+    grown: Sequence[FittedLayer]
+    noise: float
+    seconds: float
 
-    def join(self, numbers: Sequence[Any], make_fitter: Callable[[], LayerFitter]) -> SharedFitter:
-        """Return the layers for a task whose domains have these numbers, in this order."""
-        names = [number if number >= 0 else -1 - number for number in numbers]
-        if self._fitter is None:
-            self._fitter, seconds = measure_time(make_fitter)
-            self.seconds, self._names = [seconds], names
-        return SharedFitter(self, self._fitter, [self._names.index(name) for name in names])
+    @classmethod
+    def learn(
+        cls, problem: Problem, settings: Settings, n_pivots: Any, place: Place, seed: int
+    ) -> SharedLayers:
+        """Learn the layers from the rows of all domains of a task."""
+        layers, rows = settings.layers, list(problem.rows.values())
+        began, d = time.perf_counter(), rows[0].shape[1]
+        n = count_pivots(n_pivots, d, sum(problem.sizes), layers)
+        blocks = [place_rows(X, place, n or 0) for X in rows]
+        split = None if n is None else choose_pivots(blocks, d, n, check_random_state(seed))
+        fitter, grown = LayerFitter(blocks, split, layers.ridge), []
+        for fitted in fitter.fit(layers.noise, layers.n_layers, is_last=True):
+            kept: list[Any] = [[block + 0 for block in cast(Any, domain)] for domain in fitted.domains]
+            totals = [_sum_moments(own) for own in kept]
+            grown.append(FittedLayer(fitted.layer, kept, fitted.form, totals))
+        numbers, seconds = [_number(name) for name in problem.names], time.perf_counter() - began
+        return cls(numbers, grown, layers.noise, seconds)
 
-    def fit(self, noise: float, n_layers: int) -> Iterator[MeasuredLayer]:
-        """Yield the layers, learning those that no fit has asked for yet."""
-        assert self._fitter is not None
-        if self._noise is None:
-            self._noise, self._fits = noise, self._fitter.fit(noise, sys.maxsize)
-        if noise != self._noise:
-            raise ValueError(f"fits that share layers have one noise, but got {self._noise} and {noise}")
-        for t in range(n_layers):
-            if t == len(self._layers):
-                layer, seconds = measure_time(self._learn_next)
-                self._layers.append(layer)
-                self.seconds.append(self.seconds[-1] + seconds)
-            yield self._layers[t]
+    def check(self, settings: Settings) -> None:
+        """Refuse a task with other layers."""
+        wanted, own = (settings.layers.noise, settings.layers.n_layers), (self.noise, len(self.grown))
+        if wanted != own:
+            raise ValueError(f"tasks that share layers have one noise and depth, but got {own} and {wanted}")
 
-    def _learn_next(self) -> MeasuredLayer:
-        fitted = next(self._fits)
-        totals = [blocks.total(moments) for blocks in fitted.domains]
-        mean_square(totals, False)  # a number: whatever the device, the rows have arrived
-        return MeasuredLayer(fitted.layer, fitted.domains, totals)
+    def arrange(self, names: Sequence[Name]) -> ArrangedLayers:
+        """Return the layers with the domains in the order of a task."""
+        return ArrangedLayers(self, [self.numbers.index(_number(name)) for name in names])
 
 
 @dataclass(frozen=True)
-class SharedFitter:
-    """The shared layers as one task sees them: its domains come in the order of `order`."""
+class ArrangedLayers:
+    """Shared layers as one task sees them, in place of a `LayerFitter`."""
 
     shared: SharedLayers
-    fitter: LayerFitter
-    order: list[int]
-
-    @property
-    def split(self) -> PivotSplit | None:
-        """Pivots of the first layer."""
-        return self.fitter.split
+    order: Sequence[int]
 
     def fit(self, noise: float, n_layers: int, *, is_last: bool = False) -> Iterator[FittedLayer]:
-        """Yield the layers of one noise level."""
-        for fitted in self.shared.fit(noise, n_layers):
-            domains = [fitted.domains[i] for i in self.order]
-            yield MeasuredLayer(fitted.layer, domains, [fitted.moments[i] for i in self.order])
+        """Yield the layers; their noise was set when they were learnt."""
+        for grown in self.shared.grown[:n_layers]:
+            domains = [grown.domains[i] for i in self.order]
+            totals = None if grown.moments is None else [grown.moments[i] for i in self.order]
+            yield FittedLayer(grown.layer, domains, grown.form, totals)
+
+
+def _number(name: Name) -> int:
+    number = cast(int, name)
+    return number if number >= 0 else -1 - number
+
+
+def _sum_moments(blocks: Sequence[Rows]) -> Any:
+    """Return the moments of the rows of several blocks."""
+    total = moments(blocks[0])
+    for block in blocks[1:]:
+        total = total + moments(block)
+    return total
 
 
 @dataclass(frozen=True)
 class FittedTask:
-    """A fitted classifier, the time from the rows to its layers, which other tasks share, and its own."""
+    """A fit, its classes and targets, the time of the layers, which other tasks share, and its own."""
 
-    classifier: MSDAClassifier
-    held_out: HeldOut  # scores of labelled rows by classifiers that have not seen them
+    fitted: Fitted
+    place: Place
     layer_seconds: float
     seconds: float
 
+    @property
+    def facts(self) -> Facts:
+        """What was known of the task."""
+        return self.fitted.memory.facts
+
+    def predict_proba(self, X: Rows, name: Name) -> np.ndarray:
+        """Return class probabilities of rows of a domain, by all readings."""
+        return self.fitted.model.predict(self._score(X), self._positions(X, name))
+
+    def find_readings(self, X: Rows, name: Name) -> dict[str, np.ndarray]:
+        """Return class probabilities of rows of a domain by every reading."""
+        p = self.fitted.model.read(self._score(X), self._positions(X, name))
+        return dict(zip(self.fitted.model.names, p, strict=True))
+
+    def _score(self, X: Rows) -> np.ndarray:
+        with self.place.set_precision():
+            return self.fitted.model.score(X, self.fitted.level.stack.layers, self.place)
+
+    def _positions(self, X: Rows, name: Name) -> np.ndarray:
+        return np.full(X.shape[0], self.facts.names.index(name))
+
 
 def fit_together(
-    classifier: MSDAClassifier | Mapping[Key, MSDAClassifier],
+    classifiers: Mapping[Key, MSDAClassifier],
     X: Any,
-    tasks: Mapping[Key, tuple[np.ndarray, ...]],
-    *,
-    teachers: Mapping[Key, Mapping[int, np.ndarray]] | None = None,
-    keeps_state: bool = False,
+    tasks: Mapping[Key, tuple[np.ndarray, np.ndarray]],
 ) -> Iterator[tuple[Key, FittedTask | Exception]]:
-    """Fit a classifier for each of several tasks, which differ in the labels and in the target.
+    """Fit the classifiers of several tasks, which differ in the labels and in the target.
 
-    Each equals ``clone(classifier).fit(X, y, sample_domain=sample_domain)``, up to rounding, but every layer
-    is learnt once. An error of one task leaves the others. With a classifier for each task, `noise`, `ridge`
-    and `n_pivots` must be the same in all.
-
-    Tasks are pairs (y, sample_domain), or (y, sample_domain, y_target): domain k has the number k, or -1 - k
-    as a target, and `y_target` has the labels of target rows, NaN where there is none. `teachers` have for
-    some tasks class probabilities of the rows of a target, by its number.
+    Each equals ``clone(classifier).fit(X, y, sample_domain=sample_domain)``, up to rounding, but layers are
+    learnt once. An error of one task leaves the others. Noise, depth, ridge and pivots must be the same in
+    all. Domain k has the number k in `sample_domain`, or -1 - k as a target.
     """
-    shared, running = SharedLayers(), {}
-    for key, labels in tasks.items():
-        model = clone(classifier[key] if isinstance(classifier, Mapping) else classifier)
+    shared: SharedLayers | None = None
+    for key, (y, domain) in tasks.items():
         try:
-            words = (teachers or {}).get(key, {})
-            running[key] = TaskFit(model, shared, X, *labels, words=words, keeps_state=keeps_state)
+            began, classifier = time.perf_counter(), clone(classifiers[key])
+            problem = check_problem(classifier, X, y, sample_domain=domain, dtype=classifier._dtype)
+            settings = _fix_layers(classifier)
+            place = choose_place(list(problem.rows.values()), classifier.device, "high")
+            with place.set_precision():
+                spent = 0.0
+                if shared is None:
+                    given = settings, classifier.n_pivots, place, classifier.random_state
+                    shared, spent = measure_time(SharedLayers.learn, problem, *given)
+                shared.check(settings)
+                fitted = _fit_task(classifier, problem, settings, shared, place)
+            seconds = time.perf_counter() - began - spent
         except Exception as error:
             yield key, error
-    while running:
-        for key in list(running):
-            try:
-                fitted = running[key].advance()
-            except Exception as error:
-                del running[key]
-                yield key, error
-                continue
-            if fitted is not None:
-                del running[key]
-                yield key, fitted
+        else:
+            yield key, FittedTask(fitted, place, shared.seconds, seconds)
 
 
-class TaskFit:
-    """One of the fits, which proceeds layer by layer."""
-
-    def __init__(
-        self,
-        classifier: MSDAClassifier,
-        shared: SharedLayers,
-        X: Any,
-        y: np.ndarray,
-        domain: np.ndarray,
-        y_target: np.ndarray | None = None,
-        *,
-        words: Mapping[int, np.ndarray],
-        keeps_state: bool = False,
-    ) -> None:
-        began = time.perf_counter()
-        self._classifier, self._shared, self._keeps_state = classifier, shared, keeps_state
-        grid = classifier._check_parameters()
-        domains = check_domains(
-            classifier, X, y, sample_domain=domain, y_target=y_target, dtype=classifier._dtype
-        )
-        add_words(domains, {number: (p, None) for number, p in words.items()})
-        self._search = classifier._start_search(domains, grid, shared.join)
-        self._steps = self._search.steps()
-        self._seconds = time.perf_counter() - began
-
-    def advance(self) -> FittedTask | None:
-        """Take the next layer; once there is none, solve for the classifier and return it."""
-        began, learning = time.perf_counter(), self._shared.seconds[-1]
-        with self._search.place.set_precision():
-            is_done = next(self._steps, self) is self
-            if is_done:
-                with keep_held_out() as seen:
-                    self._classifier._adapt(self._search.result(), keeps_state=self._keeps_state)
-        self._seconds += time.perf_counter() - began - (self._shared.seconds[-1] - learning)
-        if not is_done:
-            return None
-        return FittedTask(self._classifier, seen[0], self._shared.seconds[-1], self._seconds)
+def _fix_layers(classifier: MSDAClassifier) -> Settings:
+    """Return the settings of a classifier with its noise, depth and C, of each of which it must have one."""
+    names = ("noise", "n_layers", "C")
+    given = {name: getattr(classifier, name) for name in names}
+    for name, value in given.items():
+        if np.ndim(value):
+            raise ValueError(f"tasks that share layers take one value of {name}, got {value!r}")
+    settings = classifier.make_settings()
+    return replace(settings, layers=replace(settings.layers, **given))
 
 
-@contextmanager
-def keep_held_out() -> Iterator[list[HeldOut]]:
-    """Keep the held-out scores of a fit, which other estimates start from."""
-    from undrift.method import classifier as module
-
-    seen: list[HeldOut] = []
-
-    def score(*arguments: Any) -> HeldOut:
-        seen.append(score_held_out(*arguments))
-        return seen[-1]
-
-    with patch.object(module, "score_held_out", score):
-        yield seen
+def _fit_task(
+    classifier: MSDAClassifier, problem: Problem, settings: Settings, shared: SharedLayers, place: Place
+) -> Fitted:
+    layers = settings.layers
+    fitter: Any = shared.arrange(problem.names)  # has what is needed of a `LayerFitter`
+    anchors = draw_anchors(problem, settings.anchors, classifier.random_state)
+    facts = classifier.list_facts(problem, anchors)
+    given = problem, anchors, fitter, (layers.noise,), (layers.n_layers,), place
+    levels = [level for level in grow_levels(*given, keeps_hidden=False) if level is not None]
+    return fit_level(anchors, levels[-1], layers.C, facts, settings, place)

@@ -1,10 +1,10 @@
 """Method `undrift`: `MSDAClassifier` on tf-idf rows, as shipped, and what it is compared with.
 
-Layers are learnt once for all tasks. The rows that are predicted are one target, and all other rows of their
-domain are a second one: both are unlabelled, and both serve the layers and self-training, but class shares
-belong to the rows that are predicted, and the test part of a domain may have other shares than the rest.
-The domain stays whole where classes are not aligned (`center` is not "classes"), and where a task is fitted
-on its two domains alone (``fit_on = "pair"``).
+On all domains, layers are learnt once for all tasks. The rows that are predicted are one target, and all
+other rows of their domain are a second one: both are unlabelled, and both serve the layers and the readings,
+but class shares belong to the rows that are predicted, and the test part of a domain may have other shares
+than the rest. The domain stays whole where all of it is predicted, and where a task is fitted on its two
+domains alone (``fit_on = "pair"``).
 """
 
 from __future__ import annotations
@@ -17,27 +17,20 @@ import numpy as np
 from scipy.special import expit
 
 from undrift.core import stack_rows
-from undrift.method import MSDAClassifier
-from undrift.method.constants import LEAST_SHARE
+from undrift.method import MSDAClassifier, describe_target
 from undrift.text import TFIDF_LENGTH
 
-from ..catalogue import OURS, Ours
+from ..catalogue import OURS, Ours, sees_pair
 from ..corpora.corpus import Corpus
+from ..metrics import calibration_error, transfer_error
 from ..parts import part_labels, part_rows
 from .baselines import weight_tfidf
 from .cells import Bench, Cell, Finding, Outcome, attempt
 from .encoders import take_scores
-from .estimates import ESTIMATES, NO_ERROR, estimate_prior_ratio
-from .resources import find_memory_limit, measure_time
+from .resources import measure_time
 from .stacks import row_products
 from .svm import check_source, predict_by_least_squares
 from .together import FittedTask, fit_together
-
-
-class WithoutFallback(MSDAClassifier):
-    """The method without its safeguard: it never keeps the source-only classifier."""
-
-    _may_fall_back = False
 
 
 def find_ours(cell: Cell) -> Ours:
@@ -51,8 +44,7 @@ def configure_undrift(bench: Bench, ours: Ours | None = None) -> tuple[MSDAClass
     changes |= {**bench.parameters_of("undrift"), **bench.setting.changes}
     changes |= {} if ours is None else ours.changes
     length = changes.pop("length", TFIDF_LENGTH)
-    kind = MSDAClassifier if changes.pop("fallback", True) else WithoutFallback
-    return kind(device=bench.device, random_state=bench.seed, **changes), length
+    return MSDAClassifier(device=bench.device, random_state=bench.seed, **changes), length
 
 
 def fit_source_only(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:
@@ -75,7 +67,7 @@ def _predict_source_only(corpus: Corpus, C: float, cells: Sequence[Cell]) -> Ite
 
 
 def fit_undrift(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:
-    """Fit groups of tasks whose Gram matrices fit into memory together, and predict their test rows."""
+    """Fit tasks on two domains one by one, and tasks on all domains with the same layers."""
     setting, left = bench.setting, []
     for cell in cells:
         try:
@@ -85,126 +77,118 @@ def fit_undrift(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:
             yield from attempt([cell], error)
     _, length = configure_undrift(bench)
     corpus = weight_tfidf(bench.corpus, length, setting.inductive)
-    classifiers = {cell: configure_undrift(bench, find_ours(cell))[0] for cell in left}
-    has_parts = setting.target_share is None and setting.fit_on == "all" and not setting.inductive
-    for is_split in (True, False):
-        chosen = [
-            cell
-            for cell, classifier in classifiers.items()
-            if is_split is (classifier.center == "classes" and has_parts)
-        ]
-        for group in _group_by_memory(bench, corpus, chosen):
-            yield from _fit_group(bench, corpus, {c: classifiers[c] for c in group}, length, is_split)
+    pairs = [cell for cell in left if setting.fit_on == "pair" or sees_pair(cell.method)]
+    for cell in pairs:
+        yield from attempt([cell], _fit_pair, bench, corpus, length, cell)
+    together = [cell for cell in left if cell not in pairs]
+    if together:
+        yield from _fit_together(bench, corpus, length, together)
 
 
-def _fit_group(
-    bench: Bench,
-    corpus: Corpus,
-    classifiers: Mapping[Cell, MSDAClassifier],
-    length: float,
-    is_split: bool,
-) -> Iterator[Finding]:
-    """Fit tasks that share their layers; methods that share a classifier read it one after another."""
-    inductive, teachers = bench.setting.inductive, {}
-    readers: dict[Any, list[Cell]] = {}
-    for cell in classifiers:
-        ours = find_ours(cell)
-        key = cell.source, cell.target, str(ours.changes), ours.shares == "known", ours.teacher
-        readers.setdefault(key, []).append(cell)
-    leaders = {group[0]: group for group in readers.values()}
-    X, tasks = stack_tasks(corpus, list(leaders), inductive=inductive, is_split=is_split)
-    for cell in leaders:
-        classifier, ours = classifiers[cell], find_ours(cell)
-        if ours.shares == "known":
-            truth = part_labels(corpus, cell.target, "test")
-            classes, counts = np.unique(truth, return_counts=True)
-            shares = dict(zip(classes.tolist(), (counts / len(truth)).tolist(), strict=True))
-            classifier.set_params(target_shares={_target_number(corpus, cell): shares})
-        if ours.teacher:
-            try:
-                scores = take_scores(bench, cell, ours.teacher)
-            except (OSError, ValueError) as error:
-                yield from attempt(leaders[cell], error)
-                del tasks[cell]
-            else:
-                said = np.column_stack([expit(-scores), expit(scores)])
-                teachers[cell] = {_target_number(corpus, cell): said}
-    for cell, fitted in fit_together(classifiers, X, tasks, teachers=teachers):
+def _fit_pair(bench: Bench, corpus: Corpus, length: float, cell: Cell) -> Outcome:
+    """Fit the public estimator on the rows of two domains."""
+    ours = find_ours(cell)
+    classifier, _ = configure_undrift(bench, ours)
+    source, target = corpus.domains[cell.source], corpus.domains[cell.target]
+    y = np.where(np.isin(np.arange(len(source)), source.train), np.asarray(source.y, dtype=float), np.nan)
+    own, rows = _seen_rows(corpus, cell.source, bench), _seen_rows(corpus, cell.target, bench)
+    test, truth = part_rows(corpus, (cell.target, "test")), part_labels(corpus, cell.target, "test")
+    given: dict[str, Any] = {}
+    if ours.knows_shares:
+        classifier.set_params(target_shares=_count_shares(truth))
+    if ours.teacher:
+        scores = take_scores(bench, cell, ours.teacher)[rows]
+        given["teacher"] = np.column_stack([expit(-scores), expit(scores)])
+    fitted, seconds = measure_time(partial(classifier.fit, source.X[own], y[own], target.X[rows], **given))
+    told = {"teacher": given["teacher"]} if np.array_equal(rows, test) and given else {}
+    if ours.teacher and not told:
+        scores = take_scores(bench, cell, ours.teacher)[test]
+        told = {"teacher": np.column_stack([expit(-scores), expit(scores)])}
+    p, spent = measure_time(partial(fitted.predict_proba, target.X[test], **told))
+    (about,) = fitted.targets_.values()
+    readings = dict(zip(fitted.model_.names, fitted.find_readings(target.X[test]), strict=True))
+    details = _describe_target(about, fitted.classes_, truth, p, readings, is_known=ours.knows_shares)
+    predicted = fitted.predict(target.X[test], **told)
+    return Outcome(cell, predicted, _describe(classifier, length), 0.0, seconds + spent, details=details)
+
+
+def _seen_rows(corpus: Corpus, name: str, bench: Bench) -> np.ndarray:
+    """Rows of a domain that may be seen: all, or those that are no test rows."""
+    rows = np.arange(len(corpus.domains[name]))
+    return np.setdiff1d(rows, corpus.domains[name].test) if bench.setting.inductive else rows
+
+
+def _count_shares(truth: np.ndarray) -> dict[Any, float]:
+    classes, counts = np.unique(truth, return_counts=True)
+    return dict(zip(classes.tolist(), (counts / len(truth)).tolist(), strict=True))
+
+
+def _fit_together(bench: Bench, corpus: Corpus, length: float, cells: Sequence[Cell]) -> Iterator[Finding]:
+    """Fit tasks that share their layers, and predict their test rows."""
+    setting = bench.setting
+    is_split = setting.target_share is None and not setting.inductive
+    X, tasks = stack_tasks(corpus, cells, inductive=setting.inductive, is_split=is_split)
+    classifiers = {}
+    for cell in cells:
+        classifiers[cell], _ = configure_undrift(bench, find_ours(cell))
+        if find_ours(cell).knows_shares:
+            shares = _count_shares(part_labels(corpus, cell.target, "test"))
+            classifiers[cell].set_params(target_shares={_target_number(corpus, cell): shares})
+    for cell, fitted in fit_together(classifiers, X, tasks):
         if isinstance(fitted, Exception):
-            yield from attempt(leaders[cell], fitted)
-            continue
-        words = teachers.get(cell, {}).get(_target_number(corpus, cell))
-        for reader in leaders[cell]:
-            yield from attempt([reader], _predict, corpus, length, reader, fitted, words)
+            yield from attempt([cell], fitted)
+        else:
+            yield from attempt([cell], _predict, corpus, length, cell, classifiers[cell], fitted)
 
 
 def _predict(
-    corpus: Corpus, length: float, cell: Cell, fitted: FittedTask, words: np.ndarray | None
+    corpus: Corpus, length: float, cell: Cell, classifier: MSDAClassifier, fitted: FittedTask
 ) -> Outcome:
-    classifier, ours, number = fitted.classifier, find_ours(cell), _target_number(corpus, cell)
-    rows = part_rows(corpus, (cell.target, "test"))
-    test, truth = corpus.domains[cell.target].X[rows], part_labels(corpus, cell.target, "test")
-    where: dict[str, Any] = {"sample_domain": np.full(len(truth), number)}
-    if words is not None:
-        where["teacher"] = words[rows]
-    if ours.shares == "batch" and classifier.batch_ is not None:
-        classifier = classifier.align(test, target=number)
-    p, seconds = measure_time(lambda: classifier.predict_proba(test, **where))
-    says = describe_target(classifier, number, is_known=ours.shares == "known")
-    weights = np.ones(p.shape[1])
-    if ours.shares == "em":
-        p = p * estimate_prior_ratio(p, part_labels(corpus, cell.source, "train"))
-        p /= p.sum(axis=1, keepdims=True)
-    elif ours.shares == "balanced":
-        shares, says = classifier.targets_[number]["shares"] or {}, says | NO_ERROR
-        weights = np.array([1 / max(shares.get(label, 1.0), LEAST_SHARE) for label in classifier.classes_])
-    if ours.estimate:
-        says |= ESTIMATES[ours.estimate](fitted.held_out, p)
-    return Outcome(
-        cell,
-        classifier.classes_[(p * weights).argmax(axis=1)],
-        _describe(classifier, length),
-        fitted.layer_seconds,
-        fitted.seconds + seconds,
-        details={**says, "calibration_error": calibration_error(p, classifier.classes_, truth)},
-    )
+    number, facts = _target_number(corpus, cell), fitted.facts
+    test, truth = _part(corpus, (cell.target, "test")), part_labels(corpus, cell.target, "test")
+    p, seconds = measure_time(fitted.predict_proba, test, number)
+    estimate = fitted.fitted.verdict.estimates[facts.targets.index(number)]
+    about, weights = describe_target(facts.classes.tolist(), estimate, []), np.ones(p.shape[1])
+    if classifier.border == "balanced":
+        weights = np.array([1 / max(about["shares"][label], 1e-3) for label in facts.classes.tolist()])
+    readings = fitted.find_readings(test, number)
+    is_known = find_ours(cell).knows_shares
+    details = _describe_target(about, facts.classes, truth, p, readings, is_known=is_known)
+    predicted = facts.classes[(p * weights).argmax(axis=1)]
+    spent = fitted.layer_seconds, fitted.seconds + seconds
+    return Outcome(cell, predicted, _describe(classifier, length), *spent, details=details)
 
 
-def describe_target(classifier: MSDAClassifier, number: int, *, is_known: bool = False) -> dict[str, Any]:
-    """What the classifier says of the target numbered `number`: the last class's share, and its error."""
-    known, label = classifier.targets_[number], classifier.classes_[-1]
-    shares, error = known["shares"], known["expected_error"]
-    has_shares = shares is not None and not is_known
-    low, high = known["shares_interval"][label] if has_shares else (None, None)
-    caution = classifier.caution_ or {}
+def _describe_target(
+    about: Mapping[str, Any],
+    classes: np.ndarray,
+    truth: np.ndarray,
+    p: np.ndarray,
+    readings: Mapping[str, np.ndarray],
+    *,
+    is_known: bool,
+) -> dict[str, Any]:
+    """What a fit says of a target: the last class's share, and its error; and the errors of the readings."""
+    label, error = classes[-1].item(), about["expected_error"] or {}
+    has_shares = about["shares"] is not None and not is_known
+    low, high = about["shares_interval"][label] if has_shares else (None, None)
     return {
-        "estimated_share": shares[label] if has_shares else None,
+        "estimated_share": about["shares"][label] if has_shares else None,
         "share_low": low,
         "share_high": high,
-        "expected_error": None if error is None else error["error"],
-        "expected_low": None if error is None else error["low"],
-        "expected_high": None if error is None else error["high"],
-        "known": error is not None and error["error"] is not None,
-        "warnings": list(caution.get("codes", [])),
-        "fell_back": bool(caution.get("fell_back", False)),
+        "expected_error": error.get("error"),
+        "expected_low": error.get("low"),
+        "expected_high": error.get("high"),
+        "calibration_error": calibration_error(p, classes, truth),
+        "readings": {
+            name: transfer_error(truth, classes[own.argmax(axis=1)]) for name, own in readings.items()
+        },
     }
 
 
-def calibration_error(p: np.ndarray, classes: np.ndarray, truth: np.ndarray) -> float:
-    """Expected calibration error: confidence less accuracy of predictions, in ten bins of equal width.
-
-    `p` are class probabilities of shape (n, n_classes).
-    """
-    confidence, is_right = p.max(axis=1), classes[p.argmax(axis=1)] == truth
-    bins = np.minimum((confidence * 10).astype(int), 9)
-    gaps = np.bincount(bins, weights=confidence - is_right, minlength=10)
-    return float(np.abs(gaps).sum() / len(truth))
-
-
 def _describe(classifier: MSDAClassifier, length: float) -> dict[str, Any]:
-    chosen = {name: classifier.best_params_[name] for name in ("noise", "n_layers", "C")}
-    about = {"center": classifier.center, "self_training": bool(classifier.self_training)}
-    return {**chosen, **about, "length": length}
+    names = ("noise", "n_layers", "C", "center", "self_training")
+    return {**{name: getattr(classifier, name) for name in names}, "length": length}
 
 
 def _part(corpus: Corpus, part: tuple[str, str]) -> Any:
@@ -256,20 +240,3 @@ def stack_tasks(
         for cell in cells
     }
     return stack_rows(blocks), tasks
-
-
-def _group_by_memory(bench: Bench, corpus: Corpus, cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Cut tasks into groups whose Gram matrices and rows fit into memory together, at least one in each."""
-    limit, domains = find_memory_limit(bench.place), corpus.domains
-    row_bytes = sum(8 * getattr(domain.X, "nnz", np.size(domain.X)) for domain in domains.values())
-    groups: list[list[Cell]] = []
-    n_bytes = 0
-    for cell in cells:
-        n_anchors = len(domains[cell.source].train) + len(domains[cell.target])
-        task_bytes = 8 * n_anchors**2 + row_bytes
-        n_bytes += task_bytes
-        if not groups or n_bytes > limit:
-            groups.append([])
-            n_bytes = task_bytes
-        groups[-1].append(cell)
-    return groups

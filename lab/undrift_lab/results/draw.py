@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,10 +22,8 @@ from undrift.files import write_text_atomically
 
 COLOURS = ("#2a6fbb", "#c2410c", "#3f7d4e", "#8b4fb3", "#b8860b")
 GREY = "#8a8f98"
-MATTER = {
-    "msda-5": 0, "undrift": 1, "undrift-pair": 0, "svm": 2, "labels": 1, "asked": 3, "updated": 0,
-    "updated-asked": 2,
-}  # fmt: skip
+MATTER = {"msda-5": 0, "undrift": 1, "undrift-pair": 0, "svm": 2, "sda": 3}
+N_COLUMNS = 5  # of small panels
 MOST_COLOURED = 5  # series that all have colours
 STYLE: Any = {
     "svg.hashsalt": "undrift", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10,
@@ -46,11 +45,15 @@ def draw_svg(figure: dict[str, Any]) -> str:
     """Return a figure as SVG, with its title and its note; the same data give the same text."""
     draw, size = KINDS[figure["kind"]]
     n_rows = len(figure.get("points", ())) + len(figure.get("series", ())) + len(figure.get("published", ()))
-    height = 1.8 + 0.32 * n_rows if figure["kind"] == "points" else size
+    height = {"points": 1.8 + 0.32 * n_rows, "multiples": 1.2 + 1.75 * _count_rows(figure)}.get(
+        figure["kind"], size
+    )
     with matplotlib.rc_context(STYLE):
         canvas = Canvas(figsize=(8.2, height), layout="constrained")
-        axes = canvas.subplots()
-        draw(axes, figure)
+        if figure["kind"] == "multiples":
+            _draw_multiples(canvas, figure)
+        else:
+            draw(canvas.subplots(), figure)
         title = "\n".join(textwrap.wrap(figure["title"], 80))
         canvas.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=11)
         if figure.get("note"):
@@ -108,6 +111,36 @@ def _draw_points(axes: Axes, figure: dict[str, Any]) -> None:
     axes.set_xlabel(f"{figure['y_label']}; beside the names: the mean")
 
 
+def _draw_tasks(axes: Axes, figure: dict[str, Any]) -> None:
+    """Draw a row for each task, with a mark for each method."""
+    scale, tasks, shapes = 100 if figure.get("percent") else 1, figure["tasks"], cycle("sD^v<>Pph*")
+    for each in _list_series(figure):
+        pairs = [(y, row) for row, y in enumerate(each["y"]) if y is not None]
+        if pairs:
+            is_grey = each["look"]["color"] == GREY
+            shape = {"marker": next(shapes), "markersize": 5} if is_grey else {"markersize": 7}
+            look = {**each["look"], **shape}
+            xs, rows = [scale * y for y, _ in pairs], [row for _, row in pairs]
+            axes.plot(xs, rows, linestyle="none", label=each["label"], **look)
+    axes.set_yticks(range(len(tasks)), [task.replace("->", " \N{RIGHTWARDS ARROW} ") for task in tasks])
+    axes.invert_yaxis()
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_xlabel(figure["y_label"])
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _draw_rows(axes: Axes, figure: dict[str, Any]) -> None:
+    """Draw a row for each name, with a mark for each series."""
+    names = list(dict.fromkeys(name for each in figure["series"] for name in each["rows"]))
+    for each in _list_series(figure):
+        rows = [names.index(name) for name in each["rows"]]
+        axes.plot(each["x"], rows, linestyle="none", markersize=6, label=each["label"], **each["look"])
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel(figure["x_label"])
+    axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.1), ncols=2)
+
+
 def _draw_curves(axes: Axes, figure: dict[str, Any]) -> None:
     """Draw the points of every series against numbers, joined in a figure of lines; names beside them."""
     is_line = figure["kind"] == "lines"
@@ -118,6 +151,8 @@ def _draw_curves(axes: Axes, figure: dict[str, Any]) -> None:
         look: dict[str, Any] = {"rotation": 90, "va": "top", "ha": "right", "fontsize": 8, "color": GREY}
         axes.annotate(mark["label"], (mark["x"], 0.98), xycoords=("data", "axes fraction"), **look)
     ends = []
+    for level in figure.get("levels", []):
+        axes.axhline(level["y"], color=GREY, linestyle=":", zorder=0)
     for each in _list_series(figure):
         pairs = zip(each["x"], each["y"], strict=True)
         points = sorted((x, y) for x, y in pairs if x is not None and y is not None)
@@ -133,17 +168,22 @@ def _draw_curves(axes: Axes, figure: dict[str, Any]) -> None:
         names = ["\n".join(textwrap.wrap(name, 16)) for name in figure["ticks"]]
         axes.set_xticks(range(len(names)), names, fontsize=8)
     _name_ends(axes, ends, is_line=is_line)
+    if figure.get("levels"):
+        levels = [(0.0, level["y"], level["label"], GREY) for level in figure["levels"]]
+        _name_ends(axes, levels, is_line=True)
     axes.set_xlabel(figure["x_label"])
     axes.set_ylabel(figure["y_label"])
 
 
 def _name_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]], *, is_line: bool) -> None:
     """Write the names of series: beside their points, or in the margin, where none covers another."""
-    if not is_line:
-        for x, y, name, colour in ends:
-            axes.annotate(name, (x, y), (7, -3), textcoords="offset points", fontsize=9, color=colour)
-        return
     low, high = axes.get_ylim()
+    if not is_line:
+        for k, (x, y, name, colour) in enumerate(sorted(ends, key=lambda end: end[1])):
+            look: dict[str, Any] = {"fontsize": 9, "color": colour, "ha": "center"}
+            axes.annotate(name, (x, y), (0, 7 if k % 2 else -15), textcoords="offset points", **look)
+        axes.margins(x=0.08, y=0.12)
+        return
     gap, heights = 0.042, list[float]()
     ends = sorted(ends, key=lambda end: end[1])
     for _, y, _, _ in ends:
@@ -155,30 +195,69 @@ def _name_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]], *, is_
 
 
 def _draw_estimates(axes: Axes, figure: dict[str, Any]) -> None:
-    """Draw points with their intervals beside the line of equals; a colour a label, hollow if not known."""
-    points, scale = figure["points"], 100 if figure.get("percent") else 1
-    ends = [scale * point[name] for point in points for name in "xy"]
-    axes.plot([min(ends), max(ends)], [min(ends), max(ends)], color=GREY, linestyle=":")
+    """Draw points with their intervals beside the line of equals; a colour a label."""
+    points = figure["points"]
+    _draw_equals(axes, points, 1)
     for number, label in enumerate(dict.fromkeys(point["label"] for point in points)):
         colour, marker = f"C{number % 10}", "os^Dv"[number // 10 % 5]
-        for point in (point for point in points if point["label"] == label):
-            gaps: dict[str, Any] = {
-                f"{name}err": [[scale * abs(point[name] - end)] for end in point[f"{name}_interval"]]
-                for name in "xy"
-                if point.get(f"{name}_interval")
-            }
-            face = colour if point.get("is_known", True) else "none"
-            look: dict[str, Any] = {"color": colour, "markerfacecolor": face, "elinewidth": 0.6, "alpha": 0.6}
-            axes.errorbar(scale * point["x"], scale * point["y"], fmt=marker, markersize=3, **look, **gaps)
+        _draw_points_with_intervals(
+            axes, [point for point in points if point["label"] == label], 1, color=colour, fmt=marker
+        )
         axes.plot([], [], linestyle="none", label=label, color=colour, marker=marker)
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.set_xlabel(figure["x_label"])
     axes.set_ylabel(figure["y_label"])
 
 
+def _draw_equals(axes: Axes, points: Sequence[dict[str, Any]], scale: float) -> None:
+    ends = [scale * point[name] for point in points for name in "xy"]
+    axes.plot([min(ends), max(ends)], [min(ends), max(ends)], color=GREY, linestyle=":")
+
+
+def _draw_points_with_intervals(
+    axes: Axes, points: Sequence[dict[str, Any]], scale: float, **look: Any
+) -> None:
+    for point in points:
+        gaps: dict[str, Any] = {
+            f"{name}err": [[scale * abs(point[name] - end)] for end in point[f"{name}_interval"]]
+            for name in "xy"
+            if point.get(f"{name}_interval")
+        }
+        axes.errorbar(
+            scale * point["x"], scale * point["y"], markersize=3, elinewidth=0.6, alpha=0.7, **look, **gaps
+        )
+
+
+def _count_rows(figure: dict[str, Any]) -> int:
+    return -(-len(figure.get("panels", ())) // N_COLUMNS)
+
+
+def _draw_multiples(canvas: Canvas, figure: dict[str, Any]) -> None:
+    """Draw a small panel for each group of points, all on the same axes."""
+    panels, scale = figure["panels"], 100 if figure.get("percent") else 1
+    n_rows = _count_rows(figure)
+    grid = canvas.subplots(n_rows, N_COLUMNS, sharex=True, sharey=True, squeeze=False)
+    every = [point for panel in panels for point in panel["points"]]
+    for number, axes in enumerate(grid.flat):
+        if number >= len(panels):
+            axes.set_visible(False)
+            continue
+        _draw_equals(axes, every, scale)
+        _draw_points_with_intervals(axes, panels[number]["points"], scale, color=COLOURS[0], fmt="o")
+        axes.set_title(panels[number]["title"], fontsize=8)
+        if number + N_COLUMNS >= len(panels):
+            axes.xaxis.set_tick_params(labelbottom=True)
+            axes.set_xlabel(figure["x_label"], fontsize=8)
+        if number % N_COLUMNS == 0:
+            axes.set_ylabel(figure["y_label"], fontsize=8)
+
+
 KINDS: dict[str, tuple[Draw, float]] = {
     "points": (_draw_points, 5.0),
     "scatter": (_draw_curves, 5.0),
     "lines": (_draw_curves, 4.8),
+    "tasks": (_draw_tasks, 5.2),
+    "rows": (_draw_rows, 6.4),
     "estimates": (_draw_estimates, 5.6),
+    "multiples": (_draw_estimates, 0.0),
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 from annotated_types import Len
 from pydantic.dataclasses import dataclass as checked_dataclass
 
+from ..catalogue import depends_on_method
 from ..plan import STRICT, Count, check_table, find_plan_file, read_toml
 from .frame import Where, average_tasks, frame_distances, make_frame
 from .records import Record
@@ -21,7 +22,9 @@ MEASURES = {  # columns of the data frame
     "expected_error_gap": "error_gap", "calibration_error": "calibration_error", "distances_grown": "grows",
 }  # fmt: skip
 ESTIMATED = ("share_error", "expected_error_gap", "calibration_error")
-Result = tuple[bool | None, int, str]  # whether it is met (None without a task), number of tasks, numbers
+SURE_ERRORS = 2  # standard errors over the tasks, within which a difference is a tie
+# whether it is met (None without a task), number of tasks, numbers
+Result = tuple[bool | Literal["tie"] | None, int, str]
 
 
 @checked_dataclass(frozen=True, config=STRICT)
@@ -70,8 +73,16 @@ class Bar:
             return None, 0, ""
         if self.than is not None:
             mean, other = float(ours.mean()), float(theirs[0].mean())
-            return mean * self.times < other, len(ours), f"{self._show(mean)} against {self._show(other)}"
+            numbers = f"{self._show(mean)} against {self._show(other)}"
+            if self._is_tie(ours - theirs[0]):
+                return "tie", len(ours), f"{numbers}; within {SURE_ERRORS} standard errors"
+            return mean * self.times < other, len(ours), numbers
         return self._check_harm(ours, theirs) if theirs else self._check_mean(frame, ours)
+
+    def _is_tie(self, gaps: pd.Series) -> bool:
+        """Tell whether a claim is about a difference of errors that its tasks do not show."""
+        is_compared = self.claim and self.measure == "mean_error" and len(gaps) > 1
+        return is_compared and abs(float(gaps.mean())) <= SURE_ERRORS * float(gaps.sem())
 
     def measure_all(self, frame: pd.DataFrame, *others: Where) -> list[pd.Series]:
         """Measure the method and others by task, over the tasks that all of them have."""
@@ -140,7 +151,7 @@ class Verdict:
     """Whether the tasks at hand meet a bar (None: there are none), how many they are, and the numbers."""
 
     bar: Bar
-    met: bool | None
+    met: bool | Literal["tie"] | None
     n_tasks: int
     numbers: str
 
@@ -151,11 +162,13 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """Verdict in a word: bars pass or fail, claims hold or do not, and neither with tasks missing."""
+        """Verdict in a word: bars pass or fail; claims hold, tie or do not; neither with tasks missing."""
         if self.met is None:
             return "no results"
         if not self.complete:
             return "incomplete"
+        if self.met == "tie":
+            return "tie"
         return (("no", "yes") if self.bar.claim else ("FAIL", "pass"))[bool(self.met)]
 
     @property
@@ -187,6 +200,22 @@ def check_bars(bars: Sequence[Bar], records: Sequence[Record]) -> list[Verdict]:
     frame, distances = make_frame(records), frame_distances(records)
     frames = [distances if bar.measure == "distances_grown" else frame for bar in bars]
     return [Verdict(bar, *bar.check(own)) for bar, own in zip(bars, frames, strict=True)]
+
+
+def check_versions(records: Sequence[Record]) -> None:
+    """Refuse records of several versions of undrift: a page would lay them side by side."""
+    places: dict[Any, set[str]] = {}
+    for record in records:
+        if "method" in record and depends_on_method(record["method"]):
+            places.setdefault(record.get("method_version"), set()).add(str(record.get("plan")))
+    if len(places) > 1:
+        said = "; ".join(
+            f"version {v} in {', '.join(sorted(plans))}" for v, plans in sorted(places.items(), key=str)
+        )
+        raise ValueError(
+            f"records of undrift are of several versions ({said}): measure the older ones again, or "
+            "remove them"
+        )
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> str:

@@ -8,26 +8,31 @@ from typing import Any
 
 import pandas as pd
 
-from .evidence import PARTS, list_estimates, list_parts, list_settings
+from ..corpora import FAMILIES
 from .frame import (
-    add_larger_class,
     average_tasks,
-    compare,
-    first_seed,
     frame_distances,
     make_frame,
     mean_over_tasks,
     rank_method,
 )
-from .published import ERRORS, TIMES, has_same_rows
+from .kinds import PLAN as KINDS
+from .kinds import Tasks, group_tasks, list_by_share
+from .published import ERRORS, has_same_rows
 from .records import Record
-from .tables import PEERS_PLAN, TRUST_PLAN, group_methods, varies_shares
+from .tables import group_methods
 
 Figure = dict[str, Any]
 
 ON_CPU = ("svm", "svm-tfidf", "pca", "scl", "coda")  # whatever the device of a run
-RATIO_BY_TIME = {"x": "represent_seconds", "y": "transfer_ratio"}
-THE_PAPERS = "the paper's times are of twelve cores at 2.66 GHz"
+DIMENSIONS = "dimensions"  # plan of figure 3, left
+MOST_TASKS = 12  # that figure 1 shows one by one
+PARTS = {  # readings of undrift, and undrift
+    "source only": "the source alone",
+    "unmoved": "words kept their meaning",
+    "same mix": "the mix of classes is the same",
+    "undrift": "undrift: all readings vote",
+}
 MEAN_ERROR = "mean error over the tasks (%)"
 
 
@@ -41,17 +46,14 @@ def all_figures(records: Sequence[Record]) -> list[Figure]:
     figures: list[Figure] = []
     frame = make_frame(records)
     for plan, group in frame.groupby("plan", sort=False):
-        if plan in (PEERS_PLAN, TRUST_PLAN) or group["n_target_labels"].notna().any():
-            continue  # tables show them
-        elif varies_shares(group):
-            figures += share_figures(group)
-        elif group["n_features"].nunique() > 1:
+        if plan == KINDS:
+            figures += kinds_figures(group_tasks(group))
+        elif plan == DIMENSIONS:
             figures.append(figure_3_left(group))
         else:
             for _, own in group.groupby("variant", sort=False):
-                figures += [figure_1(own), figure_2(own)]
-    whole = [draw(frame) for draw in (corpus_figure, expected_figure, parts_figure) if len(frame)]
-    figures += [figure for figure in whole if figure.get("series") or figure.get("points")]
+                if own["n_features"].nunique() == 1:  # one representation of all tasks
+                    figures += [figure_1(own), figure_2(own)]
     distances = frame_distances(records).groupby(["plan", "variant"], sort=False)
     return figures + [figure_3_right(own) for _, own in distances]
 
@@ -65,74 +67,71 @@ def choose_figures(records: Sequence[Record], patterns: Sequence[str] | None = N
     ]
 
 
-def share_figures(frame: pd.DataFrame) -> list[Figure]:
-    """Mean error against the share of positives in the target, a line a method; one for each corpus."""
-    figures, frame = [], add_larger_class(frame)
-    for corpus, own in frame.groupby("corpus"):
-        series = []
-        for method in sorted(own["method"].unique(), key=rank_method):
-            groups = own[own["method"] == method].groupby("target_share")
-            means = {share: mean_over_tasks(group) for share, group in groups}
-            line = {"x": [100 * share for share in means], "y": [100 * mean for mean in means.values()]}
-            series.append({"label": method, **line})
-        name = f"{own['plan'].iloc[0]}-{corpus}-error-by-share"
-        title = f"Error against the target's class shares \N{EN DASH} {corpus}"
-        words = title, "share of positives in the target (%)", MEAN_ERROR
-        figures.append(make_figure("lines", name, *words, series=series, y_from=0.0))
-    return figures
+def kinds_figures(tasks: Tasks) -> list[Figure]:
+    """Figures of plan kinds: by family against simple methods, parts, class shares, and expected errors."""
+    figures = [families_figure(tasks), parts_figure(tasks), share_figure(tasks), expected_figure(tasks)]
+    return [figure for figure in figures if figure.get("series") or figure.get("panels")]
 
 
-def corpus_figure(frame: pd.DataFrame) -> Figure:
-    """Every task's error less that of the strongest baseline, a row a setting."""
-    series = []
-    for setting in list_settings(frame):
-        best, ours = setting.find_best(setting.baselines), setting.ours
-        compared = compare(ours, best)
-        if compared is None:
-            continue
-        ours, theirs = (average_tasks(rows[rows["seed"].isin(compared.seeds)]) for rows in (ours, best))
-        gaps = (ours - theirs).dropna()
-        seen = "" if setting.test_rows == "seen" else f", {setting.test_rows}"
-        label = f"{setting.plan}: {setting.name}{seen}, less {best['method'].iloc[0]}"
-        series.append({"label": label, "of": setting.plan, "y": list(gaps)})
-    title = "undrift with two files less the strongest baseline, every task a point"
-    words = title, "task", "difference in points"
-    data: dict[str, Any] = {"x": [], "series": series, "percent": True, "keeps_order": True}
-    return make_figure("points", "error-by-corpus", *words, **data)
+def families_figure(tasks: Tasks) -> Figure:
+    """Every task's error less that of the better of SVM and logistic regression, a row a family."""
+    gaps = (tasks.take("undrift") - tasks.simple).dropna()
+    series = [
+        {"label": str(family), "of": "undrift", "y": list(own)}
+        for family, own in gaps.groupby(tasks.about.loc[gaps.index, "family"])
+    ]
+    words = "undrift less the better of SVM and logistic regression, every task a point", "task"
+    return make_figure("points", KINDS, *words, "difference in points", series=series, percent=True, x=[])
 
 
-def expected_figure(frame: pd.DataFrame) -> Figure:
-    """Expected against measured error, every task a point; with its interval where the record has one."""
-    points = [
+def parts_figure(tasks: Tasks) -> Figure:
+    """Mean error of the readings and of undrift, a row a family."""
+    ours = tasks.records[tasks.records["method"] == "undrift"].set_index("task_of_variant")
+    given = ours["readings"].dropna() if "readings" in ours else pd.Series(dtype=object)
+    errors = pd.DataFrame(given.tolist(), index=given.index).assign(undrift=ours["transfer_error"])
+    families, series = tasks.about["family"].reindex(errors.index), []
+    for name in (name for name in PARTS if name in errors):
+        means = 100 * errors[name].groupby(families).mean()
+        series.append({"label": PARTS[name], "of": name, "x": list(means), "rows": list(means.index)})
+    words = "Error of each reading and of undrift", "mean error over the tasks (%)", ""
+    return make_figure("rows", "gain-by-part", *words, series=series if len(given) else [])
+
+
+def share_figure(tasks: Tasks) -> Figure:
+    """Mean error against the share of positives in the target, a line a method."""
+    lines: dict[str, dict[str, list[float]]] = {}
+    for share, (_, means) in list_by_share(tasks).items():
+        for says, mean in means.items():
+            if mean == mean:  # no record otherwise
+                line = lines.setdefault(says, {"x": [], "y": []})
+                line["x"].append(100 * share)
+                line["y"].append(100 * mean)
+    series = [{"label": says, **line} for says, line in lines.items()]
+    words = "Error against the target's class shares, reviews", "share of positives in the target (%)"
+    return make_figure("lines", "uneven", *words, MEAN_ERROR, series=series, y_from=0.0)
+
+
+def expected_figure(tasks: Tasks) -> Figure:
+    """Expected against measured error, every task a point with its interval, a panel a family."""
+    own = tasks.records[(tasks.records["method"] == "undrift") & tasks.records["expected_error"].notna()]
+    own = own.assign(family=own["corpus"].map(FAMILIES))
+    panels = [
         {
-            "label": f"{plan}: {name}{'' if test_rows == 'seen' else f', {test_rows}'}",
-            "x": r.transfer_error,
-            "y": (r.expected_low + r.expected_high) / 2 if pd.isna(r.expected_error) else r.expected_error,
-            "y_interval": None if pd.isna(r.expected_low) else [r.expected_low, r.expected_high],
-            "is_known": not pd.isna(r.expected_error),
+            "title": str(family),
+            "points": [
+                {
+                    "x": r.transfer_error,
+                    "y": r.expected_error,
+                    "y_interval": None if pd.isna(r.expected_low) else [r.expected_low, r.expected_high],
+                }
+                for r in rows.itertuples()
+            ],
         }
-        for plan, name, test_rows, _, own in list_estimates(first_seed(frame))
-        for r in own.itertuples()
+        for family, rows in own.groupby("family")
     ]
     words = "Expected against measured error, every task a point", "measured error (%)", "expected error (%)"
-    note = "first seed; vertical lines: 90% intervals; hollow: not known, the middle of the bounds is drawn"
-    return make_figure("estimates", "expected-error", *words, points=points, note=note, percent=True)
-
-
-def parts_figure(frame: pd.DataFrame) -> Figure:
-    """Mean error with some parts, a row for the parts and class shares, a mark for a plan and corpus."""
-    groups, series = list(list_parts(frame)), []
-    newest = {tuple(where): means for *where, _, _, means in sorted(groups, key=lambda group: group[3])}
-    drawn = [(shares, means) for (*_, shares), means in newest.items()]
-    for shares in ("equal", "uneven"):
-        for part, says in PARTS.items():
-            errors = [means[part] for own, means in drawn if own == shares and part in means]
-            if len(errors) == sum(own == shares for own, _ in drawn) > 0:
-                series.append({"label": f"{shares} classes: {says}", "of": shares, "y": errors})
-    words = "Mean error with each part, a mark for each plan and corpus", "", "mean error (%)"
-    data: dict[str, Any] = {"x": [], "series": series, "percent": True, "keeps_order": True}
-    note = "newest versions; parts without a record on some corpus are left out; on crisis undrift falls back"
-    return make_figure("points", "gain-by-part", *words, note=note, **data)
+    note = "vertical lines: 90% intervals; dotted: equal"
+    return make_figure("multiples", "expected-error", *words, panels=panels, note=note, percent=True)
 
 
 def figure_1(frame: pd.DataFrame) -> Figure:
@@ -157,26 +156,25 @@ def figure_1(frame: pd.DataFrame) -> Figure:
             overlay.append({"label": theirs.text, "y": losses})
     title = _titled(frame, "Transfer loss: error above that of the in-domain baseline")
     words = title, "task", "transfer loss (points of error)"
-    data: dict[str, Any] = {"x": tasks, "series": series, "published": overlay, "percent": True}
-    return make_figure("points", _name(frame, "figure-1"), *words, **data)
+    data: dict[str, Any] = {"series": series, "published": overlay, "percent": True}
+    if len(tasks) <= MOST_TASKS:
+        return make_figure("tasks", _name(frame, "figure-1"), *words, tasks=tasks, **data)
+    return make_figure("points", _name(frame, "figure-1"), *words, x=tasks, **data)
 
 
 def figure_2(frame: pd.DataFrame) -> Figure:
     """Mean transfer ratio against the time to learn a representation (section 5, figure 2)."""
-    series = []
+    series, levels = [], []
     for _, _, method, own in group_methods(frame):
-        is_gpu = method not in ON_CPU and "; torch " in str(own["machine"].iloc[0])
-        point = {name: [mean_over_tasks(own, measure)] for name, measure in RATIO_BY_TIME.items()}
-        series.append({"label": method, "device": "GPU" if is_gpu else "CPU", **point})
-    marks = [
-        {"label": f"paper: {said.method} {said.value}", "x": said.seconds}
-        for said in TIMES
-        if said.plan == frame["plan"].iloc[0] and said.seconds is not None
-    ]
-    note = "squares: learnt on a GPU, circles: on a CPU" + (f"; {THE_PAPERS}" if marks else "")
+        ratio = mean_over_tasks(own, "transfer_ratio")
+        if method in ON_CPU:
+            levels.append({"label": method, "y": ratio})
+        else:
+            series.append({"label": method, "x": [mean_over_tasks(own, "represent_seconds")], "y": [ratio]})
+    note = "dotted: methods that learn no representation, or learn it on a processor"
     title = _titled(frame, "Transfer ratio against training time")
-    words = title, "seconds to learn a representation (CODA: a task), log", "mean transfer ratio"
-    data: dict[str, Any] = {"x_log": True, "series": series, "marks": marks, "note": note}
+    words = title, "seconds to learn a representation on one GPU, log", "mean transfer ratio"
+    data: dict[str, Any] = {"x_log": True, "series": series, "levels": levels, "note": note}
     return make_figure("scatter", _name(frame, "figure-2"), *words, **data)
 
 

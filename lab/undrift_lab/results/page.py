@@ -5,36 +5,35 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from .evidence import expected_table, harm_table, parts_table, strongest_table, teachers_table
 from .expected import Verdict, check_bars, load_bars, verdict_table
 from .frame import find_failures, frame_distances, make_frame
+from .kinds import TABLES as KINDS
+from .kinds import make_kinds_table
 from .records import Record
 from .tables import (
     HEADLINE,
     PEERS_PLAN,
-    TRUST_PLAN,
     distance_table,
-    estimates_table,
+    experiments_table,
     field_table,
     headline_table,
-    labels_table,
+    list_reasons,
     plan_table,
     published_table,
-    readme_table,
-    share_table,
-    varies_shares,
+    teachers_table,
     write_table,
 )
 
 _SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _FIGURE = re.compile(r"\]\([^)]*figures/([^)/]+)\.svg\)")
 PAGES = ("README.md", "docs/*.md", "lab/*.md", "lab/pages/*.md")
-OF_THE_PAPER = ("section ", "depth ", "figure ")  # how claims of the paper begin
+OF_THE_PAPER = ("section ", "depth ", "figure ", "large scale")  # how claims of the paper begin
 
 
 def make_table(
@@ -48,26 +47,25 @@ def make_table(
     makers: Mapping[str, tuple[Callable[[pd.DataFrame], str | None], pd.DataFrame]] = {
         "headline": (headline_table, frame[frame["plan"].isin(list(HEADLINE))]),
         "paper": (published_table, frame),
-        "readme": (readme_table, frame),
-        "strongest": (strongest_table, frame),
-        "harm": (harm_table, frame),
-        "expected": (expected_table, frame),
-        "parts": (parts_table, frame),
+        "experiments": (partial(experiments_table, distances=frame_distances(records)), frame),
         "teachers": (teachers_table, of_plan),
-        "estimates": (estimates_table, frame[frame["plan"] == TRUST_PLAN]),
     }
+    if name in KINDS:
+        table = make_kinds_table(name, frame)
+        return table and "".join([table, *(f"{line}\n" for line in list_reasons(_of_kinds(failed, name)))])
     if name in makers:
         make, rows = makers[name]
         return make(rows) if len(rows) else None
     if of_plan.empty:
         return None
-    if name in (PEERS_PLAN, TRUST_PLAN):
+    if name == PEERS_PLAN:
         return field_table(of_plan, its_failed)
-    if of_plan["n_target_labels"].nunique() > 1:
-        return labels_table(of_plan)
-    if varies_shares(of_plan):
-        return share_table(of_plan)
     return plan_table(of_plan, its_failed)
+
+
+def _of_kinds(failed: Sequence[Record], name: str) -> list[Record]:
+    """Return the failures of plan `kinds`, which its table of all methods names."""
+    return [r for r in failed if r["plan"] == "kinds" and name == "kinds-methods"]
 
 
 def show_script(result: Mapping[str, Any]) -> str:

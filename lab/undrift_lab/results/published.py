@@ -54,8 +54,21 @@ class Published:
         return f"{mean:.3g} s" if self.than is None else f"{mean / other:,.0f} ×"
 
 
+@dataclass(frozen=True)
+class Experiment:
+    """One of the paper's experiments: its mean error in per cent and its time, where it has them."""
+
+    text: str
+    plan: str
+    variant: str
+    method: str
+    error: float | None = None
+    time: str = ""
+
+
 TIMES = tuple(Published(**table) for table in _DATA["times"])
 ERRORS = tuple(Published(**table) for table in _DATA["errors"])
+EXPERIMENTS = tuple(Experiment(**table) for table in _DATA["experiments"])
 
 
 def has_same_rows(frame: pd.DataFrame) -> bool:

@@ -12,27 +12,31 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from undrift.inputs import OnHost, Place, check_place
+from undrift.inputs import Place, check_place
 
 from ..corpora.corpus import Corpus, Domain
 from ..methods import (
     Bench,
     Cell,
+    CellRecord,
     Failure,
     Finding,
     GridPoint,
     Outcome,
     SharedStack,
+    TwoFiles,
     describe_failure,
     domain_pairs,
     find_outcomes,
     in_domain_error,
+    solve,
 )
-from ..parts import load_corpus, take_columns
+from ..parts import load_corpus, load_rows, sample_target, take_columns, take_labelled
 from ..plan import CorpusSpec, Plan, Setting
 from ..results.records import Journal, Unwritable, journal
 from .recording import add_origin, grid_record, transfer_record
 from .resume import Resume
+from .scores import score_archive
 
 Progress = Callable[[int, int, str], None]
 STOPPED = "undrift-lab: stopped; what is done is kept, and the same command goes on from there"
@@ -60,6 +64,7 @@ class Request:
     device: str = "cpu"
     retry_failed: bool = False
     progress: Progress = lambda n_done, n_total, what: None
+    scores: Path | None = None  # of plans on two files: an archive of some rows' log probabilities
 
 
 def run(plan: Plan, results: str | Path, request: Request | None = None) -> Summary:
@@ -96,10 +101,14 @@ class Runner:
             self._refuse_tasks()
         done = self._resume.done(self.request.retry_failed)
         left = [(variant, cell) for variant, cell in entries if (variant.name, cell) not in done]
-        self._n_total, self._n_before = len(entries), len(entries) - len(left)
+        in_files = [(variant, cell) for variant, cell in left if variant.fit_on == "files"]
+        left = [(variant, cell) for variant, cell in left if variant.fit_on != "files"]
+        self._n_total, self._n_before = len(entries), len(entries) - len(left) - len(in_files)
         self._report("")
-        if left and not isinstance(self.place, OnHost):
+        if left and self.place.device is not None:
             warm_up(self.place)
+        if in_files:
+            self._run_files(in_files)
         for variant in self.plan.variants:
             cells = [cell for its_variant, cell in left if its_variant is variant]
             if cells:
@@ -114,7 +123,10 @@ class Runner:
         if key not in self._corpora:
             alike = [v for v in self.plan.variants if (self.plan.corpus_of(v), v.inductive) == key]
             width = max(map(self._width, alike))
-            self._corpora[key] = load_corpus(spec, self.request.data, width, inductive)
+            if all(v.fit_on == "files" for v in alike):
+                self._corpora[key] = load_rows(spec, self.request.data, width)
+            else:
+                self._corpora[key] = load_corpus(spec, self.request.data, width, inductive)
         return self._corpora[key]
 
     def _cells(self, variant: Setting) -> list[Cell]:
@@ -175,6 +187,37 @@ class Runner:
         """Return the columns of a variant; those of a pair of domains are chosen from more."""
         width = variant.max_features or self.plan.corpus_of(variant).max_features
         return PAIR_WIDTH * width if variant.fit_on == "pair" and variant.max_features else width
+
+    def _run_files(self, entries: Sequence[tuple[Setting, Cell]]) -> None:
+        """Run the tasks on two files, several at once, each in a process with all its methods."""
+        variants = {variant.name: variant for variant, _ in entries}
+        groups: dict[tuple[str, str, str], list[Cell]] = {}
+        for variant, cell in entries:
+            groups.setdefault((variant.name, cell.source, cell.target), []).append(cell)
+        tasks = ((key, self._take_files(variants[key[0]], group)) for key, group in groups.items())
+        work = Parallel(self.request.jobs, return_as="generator_unordered")
+        with score_archive(self.request.scores) as keep:
+            for key, findings, kept in work(delayed(_solve)(key, task) for key, task in tasks):
+                for finding in findings:
+                    self._record_file(variants[key[0]], finding)
+                keep("|".join(key), kept)
+
+    def _take_files(self, variant: Setting, cells: Sequence[Cell]) -> TwoFiles:
+        """Return the rows of a task on two files."""
+        corpus, (source, target) = self._corpus(variant), (cells[0].source, cells[0].target)
+        most, seed = variant.max_target_rows, self.plan.seed
+        if variant.target_share is not None:
+            corpus, _ = sample_target(corpus, target, variant.target_share, most, seed)
+        rows = take_labelled(corpus.domains[source], "train", most)
+        files = *rows, *take_labelled(corpus.domains[target], "all", most)
+        return TwoFiles(tuple(cells), *files, self._width(variant), self.request.device, seed)
+
+    def _record_file(self, variant: Setting, finding: Finding) -> None:
+        if isinstance(finding, Failure):
+            self._fail(variant, [finding.cell], finding.message)
+        elif isinstance(finding, CellRecord):
+            self._append(self.plan.kind, variant, {**asdict(finding.cell), **finding.values})
+            self._count(finding.cell)
 
     def _run_variant(self, variant: Setting, cells: Sequence[Cell]) -> None:
         """Run the cells of one variant; records are appended as they are found."""
@@ -254,6 +297,11 @@ class Runner:
             errors[target] = error
             self._append("in-domain", bench.setting, {"target": target, "method": "svm", "error": error})
         return errors
+
+
+def _solve(key: tuple[str, str, str], task: TwoFiles) -> tuple[Any, list[Finding], dict[str, np.ndarray]]:
+    """Solve a task in a process of its own, and say which one it was."""
+    return key, *solve(task)
 
 
 def _attempt_baseline(bench: Bench, target: str) -> float | str:

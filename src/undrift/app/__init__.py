@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import signal
 import sys
 import traceback
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from types import FrameType
 
-from ..errors import escape_controls
+from ..errors import escape_controls, wrap_line
 
 
 def _describe_interrupt() -> str:
@@ -36,7 +37,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         print(_describe_interrupt(), file=sys.stderr)
         code = 130
     if isinstance(code, str):  # an error, as Python has it
-        print(escape_controls(f"undrift: {code}"), file=sys.stderr)
+        _complain(str(code))
     status = 1 if isinstance(code, str) else code or 0
     try:
         sys.stdout.flush()
@@ -97,8 +98,16 @@ def _usage_errors() -> tuple[type[Exception], ...]:
 
 
 def _fail(message: str, status: int) -> None:
-    print(escape_controls(f"undrift: {message}"), file=sys.stderr)
+    _complain(message)
     raise SystemExit(status)
+
+
+def _complain(message: str) -> None:
+    """Print a message in one line, or on a terminal in lines that break between words."""
+    line = escape_controls(f"undrift: {message}")
+    if sys.stderr.isatty():
+        line = wrap_line(line, shutil.get_terminal_size().columns)
+    print(line, file=sys.stderr)
 
 
 def _locate(error: BaseException) -> str:

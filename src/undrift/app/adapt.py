@@ -21,17 +21,31 @@ from ..core import stack_rows
 from ..errors import UndriftWarning, warn
 from ..inputs import gather_rows, spell_label
 from ..method import MSDAClassifier, predict_codes
-from ..persist import measure_parts, round_layers, save_model
+from ..persist import choose_bits, measure_parts, save_model
 from ..scoring import fitted_svm
-from ..text import N_TERMS, TermVectorizer, TextAdapter, interleave
+from ..text import BETWEEN, N_TERMS, TermVectorizer, TextAdapter, cross_languages, interleave
 from . import terminal
 from .distill import distill_domains, summarize_distilled
-from .domains import check_job, check_labels, find_text, match_shares, read_domains
+from .domains import (
+    JobDomain,
+    check_job,
+    check_labels,
+    check_merges,
+    check_texts,
+    match_shares,
+    merge_labels,
+    read_domains,
+    settle_text,
+)
 from .drift import describe_target
-from .job import Job, ShowStage, ignore_stage, parse_settings
+from .job import AdaptJob, ShowStage, ignore_stage
 from .labels import TrainingLabels, attach_labels, cross_fit, gather_labels, learn_labels, read_teacher
-from .predict import Predictions, join_predictions, list_added, name_said, predict_taught
+from .options import parse_settings
+from .predictions import Predictions, join_predictions, list_added, name_said, predict_taught
 from .summary import (
+    DrySummary,
+    FileRows,
+    describe_bridge,
     describe_summary,
     describe_teachers,
     explain_disagreement,
@@ -43,12 +57,12 @@ from .summary import (
     summarize_shares,
     summarize_teacher,
 )
-from .tables import join_kinds, with_added, write_table
+from .tables import Style, common_delimiter, join_kinds, with_added, write_table
 
 if TYPE_CHECKING:
     from ..report import Report
 
-HALF_ROWS = 200  # target rows whose predictions half precision must not change
+CHECKED_ROWS = 200  # target rows whose predictions fewer bits of a weight must not change
 FIT_STAGES = {"counting terms": 0.6, "learning layers": 2.9, "fitting the classifier": 0.2}
 MODEL_STAGES = {"describing the target": 0.8, "saving the model": 0.4}
 REPORT_STAGES = {"writing the report": 2.6}  # seconds of each stage with 800 + 800 reviews, for the time left
@@ -63,17 +77,21 @@ def build_adapter(
     settings: Sequence[str] | None = None,
 ) -> TextAdapter:
     """Return the adapter that options describe; `is_fast` None stands for neither fast nor thorough."""
-    changes = {"border": border, "device": device, "random_state": 0}
+    changes: dict[str, Any] = {"border": border, "device": device, "random_state": 0}
     changes["n_pivots"] = {None: "auto", True: "few", False: "many"}[is_fast]
     changes |= parse_settings(settings, list(MSDAClassifier().get_params()))
     n_terms = n_terms or (2 * N_TERMS if is_fast is False else N_TERMS)
     return TextAdapter(n_terms, tokens=tokens, classifier=MSDAClassifier(**changes))
 
 
-def show_adapt(run: Callable[..., Any], job: Job, adapter: TextAdapter, *, as_json: bool) -> None:
+def show_adapt(run: Callable[..., Any], job: AdaptJob, adapter: TextAdapter, *, as_json: bool) -> None:
     """Run a job with a progress bar, and show its summary."""
+    if not (job.model or job.distilled or as_json):
+        terminal.show_hint("predictions alone are kept; --model FILE --updatable keeps the model too")
     stages = FIT_STAGES | (MODEL_STAGES if job.model else {}) | (REPORT_STAGES if job.report else {})
     summary = terminal.run_job(partial(run, job, adapter), stages if run is run_adapt else {})
+    for warning in summary["warnings"]:
+        terminal.show_warning(warning)
     describe = partial(describe_summary, is_verbose=terminal.output.is_verbose)
     terminal.show_summary(summary, describe, as_json=as_json)
 
@@ -82,8 +100,9 @@ class LocalRows:
     """The rows of a job on this machine: files read whole, one matrix for each domain."""
 
     baseline: Any = None  # once a target is scored
+    crossed: JobDomain | None = None  # the targets' rows with labels from another language
 
-    def __init__(self, job: Job, show_stage: ShowStage) -> None:
+    def __init__(self, job: AdaptJob, show_stage: ShowStage) -> None:
         self.job, self.show_stage = job, show_stage
         self.predictions: list[Predictions] = []  # of every target, for a report or a teacher's summary
         self.cross_fitted: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}  # see `DomainRows`
@@ -92,12 +111,16 @@ class LocalRows:
 
     def read(self) -> None:
         """Read the files of every domain."""
-        job, given = self.job, (self.job.reading, self.job.text, self.show_stage)
-        self.sources = read_domains(job.sources, *given, job.label)
-        self.targets = read_domains(job.targets, *given, *job.target_labels)
+        job, show = self.job, self.show_stage
+        self.sources = read_domains(job.sources, job.reading, job.text, show, job.label)
+        columns, option = job.target_labels, "--target-text" if job.sources else "--text"
+        self.targets = read_domains(job.targets, job.reading, job.target_text, show, *columns, option=option)
 
     def fit(self, adapter: TextAdapter, labels: np.ndarray) -> None:
         """Fit the adapter on all domains; `labels` are those of the source rows, None where there is none."""
+        if self.job.bridge:
+            self._fit_across(adapter, labels)
+            return
         self.show_stage("counting terms", None)
         vectorizer = self.count_terms(adapter)
         self.show_stage("learning", None)
@@ -110,6 +133,31 @@ class LocalRows:
         source: tuple[Any, Any] = (self.source_rows, labels) if self.sources else (None, None)
         adapter.fit_rows(vectorizer, *source, targets, **options)
 
+    def _fit_across(self, adapter: TextAdapter, labels: np.ndarray) -> None:
+        """Fit the adapter on the targets alone; sentence vectors carry the labels over from the sources."""
+        self.show_stage("counting terms", None)
+        documents = {target.name: target.documents for target in self.targets}
+        vectorizer = adapter.new_vectorizer().fit(interleave([*documents.values()]))
+        rows = {name: vectorizer.transform(texts) for name, texts in documents.items()}
+        texts = [document for source in self.sources for document in source.documents]
+        title = ", ".join(source.path.name for source in self.sources)
+        crossing = cross_languages(texts, labels, documents, rows, title, self.show_stage)
+        self.show_stage("learning", None)
+        adapter.fit_crossing(vectorizer, crossing, rows, keeps_state=self.job.needs_state)
+        self.X = [*(vectorizer.transform(source.documents) for source in self.sources), *rows.values()]
+        taught = [label for stories in crossing.teacher.values() for label in stories[BETWEEN]]
+        everything = [document for listed in documents.values() for document in listed]
+        path = Path(f"{self.sources[0].name} in {crossing.source_language}")
+        self.crossed = replace(
+            self.sources[0],
+            path=path,
+            n_rows=len(taught),
+            labels=taught,
+            documents=everything,
+            frame=None,
+            weights=None,
+        )
+
     def count_terms(self, adapter: TextAdapter) -> TermVectorizer:
         """Choose the vocabulary, and make the rows of every domain."""
         documents = [domain.documents for domain in (*self.sources, *self.targets)]
@@ -119,7 +167,9 @@ class LocalRows:
 
     @cached_property
     def source_rows(self) -> Any:
-        """Rows of all sources, after `fit`; without a source, of all targets, which a teacher labelled."""
+        """Rows of all sources, after `fit`; of all targets where these were labelled from elsewhere."""
+        if self.crossed is not None:
+            return stack_rows(self.target_rows)
         return stack_rows(self.X[: len(self.sources)] or self.X)
 
     @property
@@ -136,7 +186,7 @@ class LocalRows:
     def _find_scores(self, classifier: Any, i: int) -> np.ndarray:
         """Return the scores of a target's rows, kept from the fit or computed once."""
         fitted = classifier.target_scores_
-        if fitted is not None and fitted[i] is not None:
+        if fitted[i] is not None:
             return fitted[i]
         if i not in self._scores:
             X, name = self.target_rows[i], self.targets[i].name
@@ -160,12 +210,13 @@ class LocalRows:
         limit, is_kept = self.job.min_confidence, self.job.teacher or self.job.report
         counts: list[Any] = [0] * len(self.targets)
         kept: list[list[Predictions]] = [[] for _ in self.targets]
-        with write_table(self.job.out, kinds) as write:
+        style = Style(common_delimiter(t.delimiter for t in self.targets), self.job.reading.safe_cells)
+        with write_table(self.job.out, kinds, style) as write:
             for i, predicted, frames in self.predict(adapter.classifier_):
                 self.show_stage("writing predictions", None)
                 counts[i] = counts[i] + predicted.count(limit)
                 kept[i] += [predicted] if is_kept else []
-                columns, start = predicted.columns(added, limit, self.targets[i].name), 0
+                columns, start = predicted.columns(added, limit, domain=self.targets[i].name), 0
                 for frame in frames:
                     rows = slice(start, start + len(frame))
                     write(frame.assign(**{name: values[rows] for name, values in columns.items()}))
@@ -175,11 +226,11 @@ class LocalRows:
 
 
 def run_adapt(
-    job: Job,
+    job: AdaptJob,
     adapter: TextAdapter,
     show_stage: ShowStage = ignore_stage,
     *,
-    open_elsewhere: Callable[[Job, TextAdapter, ShowStage], Any] | None = None,
+    open_elsewhere: Callable[[AdaptJob, TextAdapter, ShowStage], Any] | None = None,
 ) -> dict[str, Any]:
     """Do the whole job: fit `adapter`, and return a summary ready for JSON.
 
@@ -189,9 +240,7 @@ def run_adapt(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndriftWarning)
         check_job(job, has_cluster=open_elsewhere is not None)
-        if not job.text:
-            first, others = (job.sources or job.targets)[0], [job.label, *job.target_labels]
-            job = replace(job, text=find_text(first, job.reading, others))
+        job = settle_text(job)
         opened: Any = open_elsewhere and open_elsewhere(job, adapter, show_stage)
         with opened or nullcontext(LocalRows(job, show_stage)) as rows:
             summary = _adapt(job, adapter, rows)
@@ -204,17 +253,58 @@ def run_adapt(
     return summary
 
 
-def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
+def _settle_rows(job: AdaptJob, rows: LocalRows) -> tuple[list[Any], list[str]]:
+    """Return the labels of the source, and notes; the rows get their labels, spelt alike, and a teacher's."""
+    check_texts(rows.sources, job.text, "--text")
+    check_texts(rows.targets, job.target_text, "--target-text" if job.sources else "--text")
+    taught = [replace(target, labels=target.cells.get(job.teacher)) for target in rows.targets]
+    merged = check_merges(job.merges, [*rows.sources, *(taught if job.teacher else [])])
+    rows.sources = [merge_labels(source, [job.label], job.merges) for source in rows.sources]
+    columns = [job.target_label, job.teacher]
+    rows.targets = [merge_labels(target, columns, job.merges) for target in rows.targets]
     labels, notes = _settle_labels(job, rows)
+    return labels, [*merged, *notes]
+
+
+def _attach_labels(job: AdaptJob, rows: LocalRows, classes: Sequence[Any]) -> list[str]:
+    """Give the targets the labels of the job and of a teacher; return notes."""
+    notes: list[str] = []
+    if job.target_label or job.labels:
+        rows.targets, notes = attach_labels(job, rows.sources, rows.targets, classes)
+    if job.teacher:
+        rows.targets = [replace(t, teacher=read_teacher(job, t, classes)) for t in rows.targets]
+    return notes
+
+
+def run_dry(job: AdaptJob, show_stage: ShowStage = ignore_stage) -> DrySummary:
+    """Read the files of a job and check it, without a fit and without output."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UndriftWarning)
+        check_job(job)
+        job = settle_text(job)
+        rows = LocalRows(job, show_stage)
+        labels, notes = _settle_rows(job, rows)
+        counts = Counter(label for label in labels if label is not None)
+        notes += _attach_labels(job, rows, sorted(counts))
+    given = dict.fromkeys(str(item.message) for item in caught if isinstance(item.message, UndriftWarning))
+    return DrySummary(
+        sources=[FileRows.of(source) for source in rows.sources],
+        targets=[FileRows.of(target) for target in rows.targets],
+        text=job.text,
+        target_text=job.target_text,
+        labels={spell_label(label): n for label, n in sorted(counts.items())},
+        notes=notes,
+        warnings=list(given),
+    )
+
+
+def _adapt(job: AdaptJob, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
+    labels, notes = _settle_rows(job, rows)
     classes = sorted({label for label in labels if label is not None})
     added = list_added(job, classes, has_domain=len(rows.targets) > 1)
     for target in rows.targets:
         with_added(target.path, target.kinds, added)  # refuses names that clash
-    if job.target_label or job.labels:
-        rows.targets, more = attach_labels(job, rows.sources, rows.targets, classes)
-        notes += more
-    if job.teacher:
-        rows.targets = [replace(t, teacher=read_teacher(job, t, classes)) for t in rows.targets]
+    notes += _attach_labels(job, rows, classes)
     if job.target_shares:
         classifier = clone(adapter.classifier or MSDAClassifier())
         adapter.set_params(classifier=classifier.set_params(target_shares=match_shares(job, classes)))
@@ -224,7 +314,9 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
     counts = Counter(spell_label(label) for label in labels if label is not None)
     summary |= {"labels": dict(counts), "updatable": job.updatable}
     summary["notes"] = [*notes, *summary["notes"]]
-    summary |= summarize_choices(adapter)
+    summary |= {name: value for name, value in adapter.facts_.items() if name == "bridge"}
+    choices = summarize_choices(adapter)
+    summary |= choices | {"notes": [*summary["notes"], *choices["notes"]]}
     learnt = None
     if job.use_labels != "score":
         learnt = gather_labels(rows.targets, rows.target_rows, adapter.classes_.tolist())
@@ -233,7 +325,6 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
     if learnt is not None:
         rows.show_stage("learning the target's labels", None)
         learn_labels(adapter.classifier_, learnt)
-        summary["caution"] = dict(adapter.classifier_.caution_)  # labels end a fallback
     kinds = join_kinds(target.kinds for target in rows.targets) | added
     with rows.write_predictions(adapter, kinds, list(added)) as row_counts:
         summarize_shares(summary, adapter, row_counts, job)
@@ -246,29 +337,31 @@ def _adapt(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
     return summary
 
 
-def _settle_labels(job: Job, rows: LocalRows) -> tuple[list[Any], list[str]]:
+def _settle_labels(job: AdaptJob, rows: LocalRows) -> tuple[list[Any], list[str]]:
     """Return the labels of the source in one spelling, and notes; those of the targets are spelt alike."""
     sources = rows.sources
+    files, column = job.sources, job.label
     if not sources:
         sources = [replace(target, labels=target.cells[job.teacher]) for target in rows.targets]
-        job = replace(job, sources=job.targets, label=job.teacher or "")
-    labels, rewritten, notes = check_labels(job, sources, rows.targets)
+        files, column = job.targets, job.teacher or ""
+    labels, rewritten, notes = check_labels(files, column, sources, rows.targets)
     for i, target in enumerate(rows.targets if rewritten else []):
         tidied = [rewritten.get(label, label) for label in target.labels or []]
         rows.targets[i] = replace(target, labels=tidied if target.labels is not None else None)
     return labels, notes
 
 
-def _save_models(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
+def _save_models(job: AdaptJob, adapter: TextAdapter, rows: LocalRows) -> dict[str, Any]:
     """Save the model and a distilled one, where they are asked for."""
     summary: dict[str, Any] = {}
     if job.model is None and job.distilled is None:
         return summary
     rows.show_stage("describing the target", None)
     references = {target.name: describe_target(adapter, target.documents) for target in rows.targets}
-    adapter.remember(text_columns=list(job.text), references=references)
+    merges = {"merges": dict(job.merges)} if job.merges else {}
+    adapter.remember(**merges, text_columns=list(job.target_text), references=references)
     if job.model is not None:
-        summary["model_file"] = _save_adapter(adapter, job, rows)
+        summary["model_file"] = _save_adapter(adapter, job.model, rows)
     if job.distilled is not None:
         rows.show_stage("distilling", None)
         distilled = distill_domains(adapter, rows.targets)
@@ -277,19 +370,17 @@ def _save_models(job: Job, adapter: TextAdapter, rows: LocalRows) -> dict[str, A
     return summary
 
 
-def _save_adapter(adapter: TextAdapter, job: Job, rows: LocalRows) -> dict[str, Any]:
-    """Save a model, in half precision if no prediction of a sample changes; return its size by parts."""
-    n_each = -(-HALF_ROWS // len(rows.targets))
-    rounded, n_checked, n_same = round_layers(adapter.classifier_), 0, 0
-    for target, target_rows in zip(rows.targets, rows.target_rows, strict=True):
-        X = sample_rows(target_rows, n_each)
-        first, second = (model.predict(X, target=target.name) for model in (adapter.classifier_, rounded))
-        n_checked, n_same = n_checked + len(first), n_same + int((first == second).sum())
-    is_half = n_same == n_checked
+def _save_adapter(adapter: TextAdapter, path: Path, rows: LocalRows) -> dict[str, Any]:
+    """Save a model, with the fewest bits that change no prediction of a sample; return its size by parts."""
+    n_each = -(-CHECKED_ROWS // len(rows.targets))
+    targets = zip(rows.targets, rows.target_rows, strict=True)
+    samples = {target.name: sample_rows(target_rows, n_each) for target, target_rows in targets}
+    bits = choose_bits(adapter.classifier_, samples)
     rows.show_stage("saving the model", None)
-    save_model(adapter, job.model, updatable=job.updatable, half=is_half)
-    check = {"half": is_half, "n_checked": n_checked, "n_same": n_same}
-    return {"bytes": job.model.stat().st_size, "parts": measure_parts(job.model), **check}
+    save_model(adapter, path, updatable=rows.job.updatable, bits=bits)
+    n_checked = sum(X.shape[0] for X in samples.values())
+    size = {"bytes": path.stat().st_size, "parts": measure_parts(path)}
+    return {**size, "bits": bits, "n_checked": n_checked}
 
 
 def sample_rows(X: Any, n_rows: int) -> Matrix:
@@ -304,7 +395,7 @@ def _score_targets(
     labels: Sequence[Any],
     learnt: TrainingLabels | None,
 ) -> None:
-    """Add to every target's entry whether it fell back and, if it has labels, the errors.
+    """Add to the entry of every target that has labels the errors.
 
     Labels that will be learnt from are scored by cross-fitting, or not at all. The rows keep the baseline and
     the mistakes of cross-fitting, for a report.
@@ -315,13 +406,13 @@ def _score_targets(
         cross_fitted = cross_fit(classifier, learnt)
     for i, (entry, target) in enumerate(zip(entries, rows.targets, strict=True)):
         rows.show_stage(f"measuring {target.path.name}", None)
-        entry["fell_back"] = bool(classifier.caution_["fell_back"]) and learnt is None
         if target.labels is None:
             continue
         if target.n_scored == 0 or rows.job.use_labels == "train":
             entry |= summarize_errors()
             continue
-        rows.baseline = rows.baseline or fit_baseline(rows.source_rows, labels)
+        taught = labels if rows.crossed is None else rows.crossed.labels or []
+        rows.baseline = rows.baseline or fit_baseline(rows.source_rows, taught)
         if learnt is None:
             counts = rows.count_mistakes(i, rows.baseline, classifier)
             entry["labelled_shares"] = share_labels(target.truth, classifier.classes_.tolist())
@@ -351,7 +442,7 @@ def count_mistakes(
     """
     known = np.array([label is not None for label in truth[:, 0]], dtype=bool)
     if not known.any():
-        return np.zeros(6)
+        return np.zeros(8)
     if scores is None:
         adapted = classifier.predict(X[known], target=target, **name_said(truth[known, 2:]))
     else:
@@ -382,7 +473,8 @@ def report_run(adapter: TextAdapter, rows: LocalRows, summary: dict[str, Any]) -
     from ..report import DomainRows, Report, ReportData, RunFacts, adaptation_data
 
     job, is_learnt = rows.job, "n_learnt" in summary
-    sources = rows.sources or [
+    sources = [rows.crossed] if rows.crossed else rows.sources
+    sources = sources or [
         replace(target, path=Path(f"teacher of {target.path.name}"), labels=target.teacher["teacher"])
         for target in rows.targets
     ]
@@ -407,9 +499,10 @@ def report_run(adapter: TextAdapter, rows: LocalRows, summary: dict[str, Any]) -
         command=job.command,
         seconds=summary["seconds"],
         warnings=summary["warnings"],
-        notes=[*summary["notes"], *describe_teachers(summary)],
+        notes=[*describe_bridge(summary), *summary["notes"]],
+        teachers=list(describe_teachers(summary)),
         files=[_describe_file(path) for path in (*job.sources, *job.targets)],
-        text_columns=list(job.text),
+        text_columns=list(dict.fromkeys([*job.text, *job.target_text])),
         use_labels=job.use_labels,
         n_learnt=summary.get("n_learnt", 0),
     )
@@ -418,7 +511,9 @@ def report_run(adapter: TextAdapter, rows: LocalRows, summary: dict[str, Any]) -
         adapter.terms_,
         [
             DomainRows(name, X, source.documents, source.labels, weights=source.weights)
-            for name, X, source in zip(names, rows.X, sources, strict=False)
+            for name, X, source in zip(
+                names, [rows.source_rows] if rows.crossed else rows.X, sources, strict=False
+            )
         ],
         target_rows,
         facts,

@@ -6,6 +6,7 @@ A command imports its work when it runs, so that help and errors of options are 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +15,9 @@ import typer
 
 from .. import __version__
 from . import terminal
-from .job import TOOLS, StreamPath, open_job, parse_shares, run_command
+from .job import AdaptJob, AskJob, DistillJob, LabelJob, PredictJob, UpdateJob
+from .options import Arguments, parse_merges, parse_reading, parse_target_shares
+from .streams import DASH, AnyJob, open_streams
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,14 +51,23 @@ def argument(metavar: str) -> Any:
     return typer.Argument(None, metavar=metavar, hidden=True)
 
 
+def run_job(
+    job: AnyJob, run: Callable[..., Any], describe: Callable[[Any], Iterable[str]], *, as_json: bool
+) -> Any:
+    """Run a job with a progress bar; show and return its summary."""
+    with open_streams(job, as_json=as_json) as opened:
+        summary = terminal.run_job(partial(run, opened))
+        terminal.show_summary(summary, describe, as_json=as_json)
+    return summary
+
+
 LABELS, SHARES, LEARNING = "Labels of the target", "Class shares", "Learning"
 OUTPUT, RUNNING = "Output", "Running"
 
 # options of several commands
 COLUMNS = option(
     None,
-    "Column of the text. If repeated, the columns are joined. Default: the model's column, or the only "
-    "column of text.",
+    "Column of the text; may be repeated. Default: the only one.",
     "COL",
 )
 DEVICE = option(None, "Where to compute: cpu, or cuda.", "WHERE", RUNNING)
@@ -63,7 +75,8 @@ DOMAIN = option(None, "Target of the rows, if the model has several.", "NAME")
 FORMATS = option(
     None,
     "How files are read: csv, tsv or jsonl for standard input and output (-), encoding=NAME, sheet=NAME, "
-    "skip-bad (skip and count unreadable rows). May be repeated.",
+    "skip-bad (skip and count unreadable rows). And written: safe-cells (an apostrophe before text in CSV "
+    "that looks like a formula). May be repeated.",
     "HOW",
     RUNNING,
     "--format",
@@ -133,6 +146,9 @@ def adapt(
         None, "Rows to predict, or the second argument.", "FILE", names="--target"
     ),
     text: list[str] | None = COLUMNS,
+    target_text: list[str] | None = option(
+        None, "Column of the target's text, where it has another name. May be repeated.", "COL"
+    ),
     model: Path | None = option(None, "Save the model here.", "FILE"),
     report: Path | None = option(None, "Write a report here, an HTML page.", "FILE"),
     target_label: str | None = option(None, "Column of the target's labels.", "COL"),
@@ -159,8 +175,8 @@ def adapt(
     ),
     target_shares: list[str] | None = option(
         None,
-        "Share of every class in the target, if you know it: no=0.2,yes=0.8, or JSON. Once for all, or once "
-        "per --target. Default: estimated.",
+        "Share of every class in the target, if you know it: no=0.2,yes=0.8, or JSON, or same (as in the "
+        "source). Once for all, or once per --target. Default: estimated.",
         "SHARES",
         SHARES,
     ),
@@ -184,6 +200,19 @@ def adapt(
         "script has no spaces or words hardly repeat.",
         panel=LEARNING,
     ),
+    bridge: bool = flag(
+        "--bridge",
+        "Source and target are in different languages: sentence vectors carry the labels over. Needs "
+        "undrift[languages].",
+        LEARNING,
+    ),
+    merge: list[str] | None = option(
+        None,
+        "Join labels into a class, as in 1,2,3=bad; may be repeated.",
+        "LABELS=CLASS",
+        panel=LABELS,
+    ),
+    dry_run: bool = flag("--dry-run", "Read the files, say what is in them, and stop.", RUNNING),
     settings: list[str] | None = option(
         None,
         "A setting of the method, such as layers=3; may be repeated. See below.",
@@ -213,16 +242,46 @@ def adapt(
 
     Add --model FILE --updatable to label rows afterwards, with `undrift label`.
     """
+    arguments = Arguments(files)
     has_source = not teacher or sources or len(files or []) + bool(targets) > 1
-    given = locals() | {"command": context.obj}
-    given["target_shares"] = [parse_shares(value) for value in target_shares or []]
+    job = AdaptJob(
+        sources=arguments.take_several("--source", sources, takes_rest=False) if has_source else [],
+        targets=arguments.take_several("--target", targets, takes_rest=not has_source),
+        text=tuple(text or ()),
+        target_text=tuple(target_text or ()),
+        merges=parse_merges(merge),
+        label=label or "label",
+        out=out,
+        model=model,
+        report=report,
+        distilled=distilled,
+        target_label=target_label,
+        labels=labels,
+        teacher=teacher,
+        teacher_confidence=teacher_confidence,
+        use_labels=use_labels,
+        updatable=updatable,
+        target_shares=parse_target_shares(target_shares),
+        probabilities=probabilities,
+        min_confidence=min_confidence,
+        reading=parse_reading(reading),
+        command=context.obj,
+        bridge=bridge,
+    )
+    arguments.refuse_rest()
     with terminal.show_start(verbose):
-        from .adapt import build_adapter, run_adapt, show_adapt
+        from .adapt import build_adapter, run_adapt, run_dry, show_adapt
         from .domains import open_rows
-    with open_job(given, ["sources", "targets"] if has_source else ["targets"]) as job:
+        from .summary import describe_dry
+    with open_streams(job, as_json=as_json) as opened:
         if has_source and label is None:
-            columns = ", ".join(open_rows(job.sources[0], job.reading).columns)
-            raise typer.BadParameter(f"Missing option '--label': {job.sources[0]} has the columns {columns}")
+            first = opened.sources[0]
+            columns = ", ".join(open_rows(first, job.reading).columns)
+            raise typer.BadParameter(f"Missing option '--label': {first} has the columns {columns}")
+        if dry_run:
+            summary = terminal.run_job(partial(run_dry, opened))
+            terminal.show_summary(summary, describe_dry, as_json=as_json)
+            return
         cluster = device if device.startswith(("local", "tcp://", "tls://")) else None
         adapter = build_adapter(max_features, tokens, is_fast, border, "cpu" if cluster else device, settings)
         run: Any = run_adapt
@@ -230,7 +289,7 @@ def adapt(
             from .on_dask import run_on_cluster
 
             run = partial(run_on_cluster, cluster)
-        show_adapt(run, job, adapter, as_json=as_json)
+        show_adapt(run, opened, adapter, as_json=as_json)
 
 
 @app.command()
@@ -245,6 +304,7 @@ def predict(
         "--as-fitted", "Keep the model's class shares and threshold: for single rows, and answers row by row."
     ),
     by: str | None = option(None, "Align the rows of each value of this column apart.", "COL"),
+    together: bool = flag("--together", "Take all files of a pattern as one batch."),
     check: bool = flag("--check", "Warn where the rows are not what the model was adapted to."),
     fail_on_drift: bool = flag("--fail-on-drift", "Exit with status 3 then; implies --check."),
     probabilities: bool = PROBABILITIES,
@@ -258,17 +318,34 @@ def predict(
 
     Example:
 
-        undrift predict kitchen.model may.csv --out predicted.csv
+        undrift predict kitchen.safetensors may.csv --out predicted.csv
 
     The file is taken as a batch of its own: its class shares are estimated, and the decision threshold
     follows. Files of fewer than 200 rows with known words are predicted as fitted. The columns added are
-    those of `adapt`, and `known_terms`.
+    those of `adapt`, and `known_terms`. A folder, or a pattern in quotes ('month-*.csv'), gives one file of
+    predictions with a column `file`; each file is a batch.
     """
-    given = locals() | {"check": check or fail_on_drift}
+    arguments = Arguments(files)
+    job = PredictJob(
+        model=arguments.take_model(model),
+        input=arguments.take("--input", input),
+        out=out,
+        text=tuple(text or ()),
+        domain=domain,
+        as_fitted=as_fitted,
+        by=by,
+        together=together,
+        check=check or fail_on_drift,
+        probabilities=probabilities,
+        min_confidence=min_confidence,
+        reading=parse_reading(reading),
+        device=device,
+    )
+    arguments.refuse_rest()
     with terminal.show_start(verbose):
         from .predict import describe_predict, run_predict
-    summary = run_command(given, ["model", "input"], run_predict, describe_predict)
-    if fail_on_drift and summary["check"]["drifted"]:
+    summary = run_job(job, run_predict, describe_predict, as_json=as_json)
+    if fail_on_drift and summary.is_foreign:
         raise typer.Exit(3)
 
 
@@ -297,17 +374,30 @@ def ask(
 
     Example: label 50 rows in a spreadsheet, then let the model learn them.
 
-        undrift ask kitchen.model kitchen.csv --out ask.csv
+        undrift ask kitchen.safetensors kitchen.csv --out ask.csv
 
-        undrift update kitchen.model ask.csv --out kitchen-2.model
+        undrift update kitchen.safetensors ask.csv --out kitchen-2.safetensors
 
     The model must have been saved with `adapt --updatable`. Labels of rows asked for predictions are never
-    counted in an error. --format label-studio writes a file that Label Studio imports.
+    counted in an error.
     """
-    given = locals()
-    from .update import describe_ask, run_ask
-
-    run_command(given, ["model", "input"], run_ask, describe_ask, TOOLS)
+    arguments = Arguments(files)
+    job = AskJob(
+        model=arguments.take_model(model),
+        input=arguments.take("--input", input),
+        out=out,
+        text=tuple(text or ()),
+        domain=domain,
+        n=n,
+        purpose=purpose,
+        seed=seed,
+        reading=parse_reading(reading),
+        device=device,
+    )
+    arguments.refuse_rest()
+    with terminal.show_start(verbose):
+        from .update import describe_ask, run_ask
+    run_job(job, run_ask, describe_ask, as_json=as_json)
 
 
 @app.command()
@@ -329,17 +419,28 @@ def label(
 
     Example:
 
-        undrift label kitchen.model kitchen.csv
+        undrift label kitchen.safetensors kitchen.csv
 
     Every answer is saved at once. Press Finish or Ctrl-C to write the updated model and the predictions. Run
     it again to go on. The model must have been saved with `adapt --updatable` to learn.
     """
-    given = locals()
+    arguments = Arguments(files)
+    job = LabelJob(
+        model=arguments.take_model(model),
+        input=arguments.take("--input", input),
+        labels=labels,
+        port=port,
+        opens_browser=opens_browser,
+        text=tuple(text or ()),
+        domain=domain,
+        reading=parse_reading(reading),
+    )
+    arguments.refuse_rest()
+    if DASH in (job.input, job.labels):
+        raise typer.BadParameter("labels are kept beside the rows: give a file instead of -")
     with terminal.show_start(verbose):
         from .label_server import run_label
-    with open_job(given, ["model", "input"]) as job:
-        if isinstance(job.input, StreamPath):
-            raise typer.BadParameter("labels are kept beside the rows: give a file instead of -")
+    with open_streams(job, as_json=False):
         run_label(job)
 
 
@@ -362,19 +463,30 @@ def update(
 
     For example:
 
-        undrift update kitchen.model ask.csv --out kitchen-2.model
+        undrift update kitchen.safetensors ask.csv --out kitchen-2.safetensors
 
-        undrift update kitchen.model --target may.csv --out may.model
+        undrift update kitchen.safetensors --target may.csv --out may.safetensors
 
-    Labels are those of a table, or an export of Label Studio (JSON). Rows without a
-    label are skipped. A new label of a text replaces its old one.
+    Rows without a label are skipped. A new label of a text replaces its old one.
     """
-    given = locals()
     if input and labels:
         raise typer.BadParameter("give either --labels FILE or --target FILE")
-    from .update import describe_update, run_update
-
-    run_command(given, ["model"] if input else ["model", "labels"], run_update, describe_update)
+    arguments = Arguments(files)
+    job = UpdateJob(
+        model=arguments.take_model(model),
+        labels=None if input else arguments.take("--labels", labels),
+        input=input,
+        out=out,
+        text=tuple(text or ()),
+        label=label,
+        domain=domain,
+        reading=parse_reading(reading),
+        device=device,
+    )
+    arguments.refuse_rest()
+    with terminal.show_start(verbose):
+        from .update import describe_update, run_update
+    run_job(job, run_update, describe_update, as_json=as_json)
 
 
 @app.command()
@@ -402,16 +514,27 @@ def distill(
 
     Example:
 
-        undrift distill kitchen.model kitchen.csv --out small.model
+        undrift distill kitchen.safetensors kitchen.csv --out small.safetensors
 
     The result is a linear model on words and pairs of words, learnt from the scores that the full model
     gives the rows. It takes a few megabytes, and `predict` and `explain` take it like any model. A tenth of
     the rows is held out to say how often the two agree.
     """
-    given = locals()
-    from .distill import describe_distilled, run_distill
-
-    run_command(given, ["model", "targets"], run_distill, describe_distilled)
+    arguments = Arguments(files)
+    job = DistillJob(
+        model=arguments.take_model(model),
+        targets=arguments.take_several("--target", targets, takes_rest=True),
+        out=out,
+        text=tuple(text or ()),
+        domains=tuple(domains or ()),
+        target_label=target_label,
+        reading=parse_reading(reading),
+        device=device,
+    )
+    arguments.refuse_rest()
+    with terminal.show_start(verbose):
+        from .distill import describe_distilled, run_distill
+    run_job(job, run_distill, describe_distilled, as_json=as_json)
 
 
 @app.command()
@@ -427,9 +550,9 @@ def explain(
 
     For example:
 
-        undrift explain kitchen.model "energy efficient" sturdy
+        undrift explain kitchen.safetensors "energy efficient" sturdy
 
-        undrift explain kitchen.model --document "The lid broke after a week"
+        undrift explain kitchen.safetensors --document "The lid broke"
 
     Without words or documents: the strongest terms of each label.
     """
@@ -441,6 +564,26 @@ def explain(
     if path is None:
         raise typer.BadParameter("Missing option '--model'")
     run_explain(path, terms, document or [], top, as_json=as_json)
+
+
+@app.command()
+def cache(
+    clear: bool = flag("--clear", "Remove the vectors."),
+    as_json: bool = JSON,
+    verbose: bool | None = VERBOSE,
+) -> None:
+    """Show the folder that keeps sentence vectors for another run with --bridge, or clear it.
+
+    Example:
+
+        undrift cache --clear
+
+    UNDRIFT_CACHE names another folder.
+    """
+    from .vectors import describe_cache, run_cache
+
+    terminal.set_verbosity(verbose)
+    terminal.show_summary(run_cache(clear=clear), describe_cache, as_json=as_json)
 
 
 def join_lines(doc: str) -> str:

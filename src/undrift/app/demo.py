@@ -12,7 +12,7 @@ from ..explain import top_terms
 from ..text import TextAdapter
 from . import terminal
 from .adapt import build_adapter, run_adapt, show_adapt
-from .job import Job
+from .job import AdaptJob
 from .tables import write_table
 
 SOURCE, TARGET = "books", "kitchen"
@@ -28,7 +28,7 @@ def run_demo(out: Path, command: str | None, *, as_json: bool) -> None:
     out.mkdir(parents=True, exist_ok=True)
     _write_reviews(out / f"{SOURCE}.csv", corpus.domains[SOURCE], "label")
     _write_reviews(out / f"{TARGET}.csv", corpus.domains[TARGET], "truth")
-    job = Job(
+    job = AdaptJob(
         sources=[out / f"{SOURCE}.csv"],
         targets=[out / f"{TARGET}.csv"],
         text=("text",),
@@ -45,7 +45,7 @@ def run_demo(out: Path, command: str | None, *, as_json: bool) -> None:
             terminal.say(line)
 
 
-def _describe_words(adapter: TextAdapter, job: Job) -> Iterator[str]:
+def _describe_words(adapter: TextAdapter, job: AdaptJob) -> Iterator[str]:
     """List words of the target that no labelled review has, and the command that explains one."""
     unseen = top_terms(adapter.classifier_, adapter.terms_, 6, only_new=True)
     yield f"Words of {TARGET} that no labelled review of {SOURCE} contains, by the label they indicate:"

@@ -7,19 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..persist import save_model
-from ..text import DistilledText, TextAdapter, load_adapter
+from ..persist import load_adapter, save_model
+from ..text import DistilledText, TextAdapter
 from .domains import JobDomain, read_domains, refuse_overwriting
 from .drift import describe_target
-from .job import Job, ShowStage, ignore_stage
-from .predict import choose_text
+from .job import DistillJob, ShowStage, ignore_stage
+from .predict import choose_text, refuse_table
 from .tables import TableError, check_file
 
 
-def run_distill(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
+def run_distill(job: DistillJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
     """Do the whole job and return its summary, ready for JSON."""
     refuse_overwriting(job.out, [job.model, *job.targets])
     check_file(job.out)
+    refuse_table(job.model)
     adapter = load_adapter(job.model)
     if job.device is not None:
         adapter.classifier_.set_params(device=job.device)
@@ -35,7 +36,7 @@ def run_distill(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any
     return {"model": str(job.model), **rows, **summarize_distilled(model, job.out)}
 
 
-def find_targets(adapter: TextAdapter, job: Job) -> list[str]:
+def find_targets(adapter: TextAdapter, job: DistillJob) -> list[str]:
     """Return the model's target that every file holds: by the names given, else by the file's name."""
     names = adapter.classifier_.target_names_
     if job.domains and len(job.domains) != len(job.targets):

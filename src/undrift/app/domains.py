@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import chain, combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,12 +20,15 @@ from ..errors import UndriftError, count, warn
 from ..inputs import spell_label
 from ..method import check_shares
 from ..text import hash_text
-from .job import Job, Reading, ShowStage, StreamPath
+from .job import AdaptJob, Reading, ShowStage
+from .streams import StreamPath
 from .tables import (
+    Style,
     Table,
     TableError,
     check_file,
     check_table,
+    common_delimiter,
     list_texts,
     list_values,
     open_table,
@@ -37,6 +40,8 @@ WHOLE_NUMBER = re.compile(r"0|-?[1-9]\d{0,17}")  # that fits 64 bits
 RARE_CLASS = 0.05  # share of another class's labels below which a similar name may be a typo
 LEAST_LABELLED, LEAST_TARGET = 20, 30  # rows below which a fit is refused
 TEXT_WORDS = 3  # mean number of words from which a column counts as text
+NO_NAMES = ("n/a", "n.a.", "na", "null", "none", "-", "--", "?", "missing", "unknown")  # of a class
+MANY_EMPTY = 0.5  # share of rows without a text from which that is said
 TEXT_LENGTH = 20  # mean number of characters from which it does where words are not separated
 
 
@@ -57,6 +62,7 @@ class JobDomain:
     stored_keys: Sequence[int] | None = None  # `keys`, where the documents are not here
     cells: dict[str | None, list[Any]] = field(default_factory=dict)  # of the columns of labels
     teacher: dict[str, list[Any]] = field(default_factory=dict)  # parameters of `decision_function`
+    delimiter: str = ","  # of a CSV file
 
     @cached_property
     def keys(self) -> Sequence[int]:
@@ -86,19 +92,42 @@ class JobDomain:
         return sum(label is not None for label in self.labels or [])
 
 
-def open_rows(path: Path, reading: Reading, text: Sequence[str] = ()) -> Table:
-    """Open a file of rows; the columns of `text` must be there."""
-    options: dict[str, Any] = {name: getattr(reading, name) for name in ("encoding", "sheet", "skip_bad")}
-    return open_table(path, text=text, **options)
+def open_rows(
+    path: Path,
+    reading: Reading,
+    text: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    option: str = "--text",
+) -> Table:
+    """Open a file of rows; the columns of `text`, which an option names, and `columns` must be there."""
+    return open_table(
+        path,
+        text=text,
+        remedy=f"name the text with {option} COL",
+        columns=columns,
+        encoding=reading.encoding,
+        sheet=reading.sheet,
+        skip_bad=reading.skip_bad,
+    )
+
+
+def style_of(reading: Reading, tables: Sequence[Table]) -> Style:
+    """Return how the rows of these tables are written as CSV: with their own delimiter."""
+    return Style(common_delimiter(table.delimiter for table in tables), reading.safe_cells)
 
 
 def read_domains(
-    paths: Sequence[Path], reading: Reading, text: Sequence[str], show_stage: ShowStage, *labels: str | None
+    paths: Sequence[Path],
+    reading: Reading,
+    text: Sequence[str],
+    show_stage: ShowStage,
+    *labels: str | None,
+    option: str = "--text",
 ) -> list[JobDomain]:
     """Read files whole: documents, all columns, and columns of labels, the domain's own first."""
     domains, columns = [], [*filter(None, labels)]
     for path, name in zip(paths, name_domains(paths), strict=True):
-        table = open_rows(path, reading, [*text, *filter(None, labels[:1])])
+        table = open_rows(path, reading, text, [*filter(None, labels[:1])], option)
         table.require_column(columns)  # a teacher's may be in some files of a pattern alone
         frames = []
         for block in table:
@@ -112,11 +141,29 @@ def read_domains(
         n_empty = sum(not document.strip() for document in documents)
         own = cells.get(labels[0]) if labels else None
         facts = dict(table.kinds), len(documents), n_empty, table.n_bad, own, documents, frame
-        domains.append(JobDomain(path, name, *facts, cells=cells))
+        domains.append(JobDomain(path, name, *facts, cells=cells, delimiter=table.delimiter))
     return domains
 
 
-def find_text(path: Path, reading: Reading, others: Sequence[str | None]) -> tuple[str, ...]:
+def settle_text(job: AdaptJob) -> AdaptJob:
+    """Return the job with the columns of the text of sources and targets, found where they are not named.
+
+    Where neither is named, and a target lacks the column of the source, its own only column of text is taken.
+    """
+    others, first = [job.label, *job.target_labels], (job.sources or job.targets)[0]
+    given = tuple(job.text) or (() if job.sources else tuple(job.target_text))
+    text = given or find_text(first, job.reading, others)
+    target_text = tuple(job.target_text) or text
+    if job.sources and not (job.text or job.target_text):
+        columns = open_rows(job.targets[0], job.reading).columns
+        is_there = set(text) <= set(columns)
+        target_text = text if is_there else find_text(job.targets[0], job.reading, others, "--target-text")
+    return replace(job, text=text, target_text=target_text)
+
+
+def find_text(
+    path: Path, reading: Reading, others: Sequence[str | None], option: str = "--text"
+) -> tuple[str, ...]:
     """Return the only column of a file that holds text, `others` aside; refuse where there is not one."""
     table = open_rows(path, reading)
     frame = next(iter(table), None)
@@ -127,7 +174,7 @@ def find_text(path: Path, reading: Reading, others: Sequence[str | None]) -> tup
     texts = [name for name in columns if _holds_text(list_texts(frame, name))]
     if len(texts) != 1:
         what = f"columns of text: {', '.join(texts)}" if texts else f"no column of text: {', '.join(columns)}"
-        raise TableError(f"{path} has {what}; name the text with --text COL")
+        raise TableError(f"{path} has {what}; name the text with {option} COL")
     return (texts[0],)
 
 
@@ -149,6 +196,28 @@ def parse_label(value: Any) -> Any:
     if value is None or value != value:
         return None
     return value if isinstance(value, bool | int | float) else str(value)
+
+
+def merge_labels(domain: JobDomain, columns: Sequence[str | None], merges: Mapping[str, str]) -> JobDomain:
+    """Return a domain with the labels in some columns joined into classes."""
+
+    def merge(labels: list[Any]) -> list[Any]:
+        return [label if label is None else merges.get(spell_label(label), label) for label in labels]
+
+    cells = {name: merge(each) if name in columns else each for name, each in domain.cells.items()}
+    return replace(domain, labels=None if domain.labels is None else merge(domain.labels), cells=cells)
+
+
+def check_merges(merges: Mapping[str, str], domains: Sequence[JobDomain]) -> list[str]:
+    """Refuse labels to join that no row has; return a note on the classes."""
+    found = {spell_label(label) for each in domains for label in each.labels or [] if label is not None}
+    unknown = [label for label in merges if label not in found]
+    if unknown:
+        listed = ", ".join(sorted(found)[:10])
+        raise UndriftError(f"--merge: no row has the label {unknown[0]!r}; the labels are {listed}")
+    names = dict.fromkeys(merges.values())
+    joined = (f"{', '.join(label for label in merges if merges[label] == name)} = {name}" for name in names)
+    return [f"labels joined: {'; '.join(joined)}"] if merges else []
 
 
 def unify_labels(labels: Sequence[Any]) -> list[Any]:
@@ -205,7 +274,7 @@ def _is_typo(first: str, second: str, counts: Counter[Any]) -> bool:
 
 
 def check_labels(
-    job: Job, sources: Sequence[JobDomain], targets: Sequence[JobDomain]
+    files: Sequence[Path], column: str, sources: Sequence[JobDomain], targets: Sequence[JobDomain]
 ) -> tuple[list[Any], dict[Any, Any], list[str]]:
     """Return the labels of all source rows, file by file, None for rows without.
 
@@ -225,8 +294,11 @@ def check_labels(
     elif n_labels < LEAST_LABELLED:
         fault = f"has {count(n_labels, 'label')}; at least {LEAST_LABELLED} are needed: label more rows"
     if fault:
-        raise TableError(f"{', '.join(map(str, job.sources))}: column {job.label!r} {fault}")
+        raise TableError(f"{', '.join(map(str, files))}: column {column!r} {fault}")
     warn_of_similar(counts)
+    for name in [label for label in counts if str(label).casefold() in NO_NAMES]:
+        what = f"column {column!r}: the label {name!r} ({count(counts[name], 'row')}) counts as a class"
+        warn(f"{what}: if these rows have no label, leave their cells empty")
     for target in targets:
         if target.n_rows < LEAST_TARGET:
             raise TableError(
@@ -236,17 +308,48 @@ def check_labels(
     return labels, rewritten, notes
 
 
+def check_texts(domains: Sequence[JobDomain], text: Sequence[str], option: str) -> None:
+    """Refuse files without any text in the columns of the text; warn where half of the rows have none."""
+    for domain in domains:
+        where = f"{domain.path}: column {' + '.join(text)}"
+        if domain.n_empty == domain.n_rows:
+            raise TableError(f"{where} is empty in every row; name the text with {option} COL")
+        if domain.n_empty > MANY_EMPTY * domain.n_rows:
+            n_empty = f"{domain.n_empty:,} of {count(domain.n_rows, 'row')}"
+            warn(f"{where} is empty in {n_empty}: is it the text? Else name it with {option} COL")
+
+
+def warn_of_repeated(job: AdaptJob) -> None:
+    """Refuse a file that is given twice on one side; warn of one that is source and target."""
+    sources, targets = ([*chain.from_iterable(map(_list_files, each))] for each in (job.sources, job.targets))
+    for option, paths in (("--source", sources), ("--target", targets)):
+        counts = Counter(map(os.path.realpath, paths))
+        twice = next((path for path in paths if counts[os.path.realpath(path)] > 1), None)
+        if twice is not None:
+            raise UndriftError(f"{option} has {twice} twice: give it once")
+    taken = set(map(os.path.realpath, sources))
+    both = [str(path) for path in targets if os.path.realpath(path) in taken]
+    if both:
+        verb = "is" if len(both) == 1 else "are"
+        warn(
+            f"{', '.join(both)} {verb} source and target: there is nothing to adapt to, and an error "
+            "measured there is too low. Give the unlabelled rows as the target"
+        )
+
+
 def name_domains(paths: Sequence[Path]) -> list[str]:
     """Name every target as the column `domain` does: its file name, or its path where two share a name."""
     names = [path.name for path in paths]
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
-def match_shares(job: Job, classes: Sequence[Any]) -> dict[str, dict[Any, float]]:
+def match_shares(job: AdaptJob, classes: Sequence[Any]) -> dict[str, dict[Any, float]] | Literal["source"]:
     """Return the class shares that the job is given, by target and class: 1, 1.0 and "1" are the same class.
 
     Refuses shares that do not sum to one, are negative, or name other classes.
     """
+    if job.target_shares == "source":
+        return "source"
     names = {spell_label(label): label for label in classes} | {str(label): label for label in classes}
     matched = []
     for given in job.target_shares:
@@ -261,17 +364,24 @@ def match_shares(job: Job, classes: Sequence[Any]) -> dict[str, dict[Any, float]
     return shares
 
 
-def check_job(job: Job, *, has_cluster: bool = False) -> None:
+def check_job(job: AdaptJob, *, has_cluster: bool = False) -> None:
     """Refuse, before the work starts, options of `adapt` that do not go together, and outputs.
 
     An output is refused that cannot be written or would replace another file.
     """
-    n_shares, n_targets, fault = len(job.target_shares), len(job.targets), None
+    n_targets, fault = len(job.targets), None
+    n_shares = 0 if job.target_shares == "source" else len(job.target_shares)
     files = [*job.sources, *job.targets, *filter(None, [job.labels])]
     if has_cluster and any(isinstance(path, StreamPath) for path in (*files, job.out)):
         fault = "workers of --device cannot read or write -; give files"
     elif has_cluster and job.report is not None:
         fault = "--report needs the documents here, and a cluster leaves them on workers: drop it"
+    elif job.target_shares == "source" and not job.sources:
+        fault = "--target-shares same needs a source: add --source FILE, or give the shares"
+    elif job.bridge and has_cluster:
+        fault = "--bridge needs the documents here, and a cluster leaves them on workers: drop --device"
+    elif job.bridge and job.teacher is not None:
+        fault = "--bridge makes a teacher itself: drop --teacher"
     elif n_shares > 1 and n_shares != n_targets:
         times = f"--target-shares is given {n_shares} times and --target {n_targets} times"
         fault = f"{times}: give it once for all, or once for each --target, in their order"
@@ -283,6 +393,7 @@ def check_job(job: Job, *, has_cluster: bool = False) -> None:
         fault = f"--use-labels {job.use_labels} needs labels: add --labels FILE or --target-label COL"
     if fault:
         raise UndriftError(fault)
+    warn_of_repeated(job)
     for path in filter(None, (job.out, job.model, job.distilled, job.report)):
         refuse_overwriting(path, files)
         files.append(path)

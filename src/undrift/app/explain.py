@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from ..explain import document_terms, position_of, reconstruction, term_weight, top_terms
-from ..text import DistilledText, TextAdapter, load_text_model
+from ..persist import load_text_model
+from ..text import DistilledText, TextAdapter
 from ..text import words as words_of
 from . import terminal
-from .predict import predict_rows
+from .predict import refuse_table
+from .predictions import predict_rows
 
 
 def run_explain(model: Path, words: list[str], documents: list[str], top: int, *, as_json: bool) -> None:
     """Explain terms and documents, or without any the strongest terms, and print that."""
+    refuse_table(model)
     adapter = load_text_model(model)
     explanation = explain_words(adapter, words, documents, top)
     for message in explanation["unknown"]:

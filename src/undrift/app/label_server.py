@@ -6,8 +6,11 @@ import hmac
 import json
 import secrets
 import shlex
+import socket
 import threading
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,13 +20,16 @@ from urllib.parse import parse_qs, urlsplit
 from ..errors import UndriftError, count
 from . import terminal
 from .domains import read_domains
-from .job import Job, ShowStage, ignore_stage
+from .job import LabelJob, PredictJob, ShowStage, UpdateJob, ignore_stage
 from .labelling import ESTIMATE, LabelSession
 from .predict import open_model, run_predict
 from .terminal import describe_file
-from .update import FEW_MEASURED, run_update
+from .update import run_update
 
 MOST_BYTES = 65_536  # of a request's body
+MOST_UNCHECKED = 32  # connections that have not shown the token yet; a browser opens six
+TELL_SECONDS = 5.0  # that a page which pressed Finish has to hear that files are written
+DISCARD_SECONDS = 1.0  # that a refused body may take to arrive
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -33,23 +39,25 @@ HEADERS = {
 }
 
 
-def name_output(job: Job, ending: str) -> Path:
+def name_output(job: LabelJob, ending: str) -> Path:
     """Return the path of an output beside the rows, such as kitchen.labels.csv."""
     return job.input.with_name(f"{job.input.name.split('.')[0]}.{ending}")
 
 
-def run_label(job: Job) -> None:
+def run_label(job: LabelJob) -> None:
     """Serve the page until the session ends, and write its files."""
     server = terminal.run_job(lambda show: start_server(job, show))
     terminal.say_line(f"Label rows at {server.address}")
     terminal.say_line(f"Answers are saved to {server.session.path}. Ctrl-C ends.")
     if not server.session.can_learn:
         terminal.say(f"Labels measure the error. {describe_unlearnt(job)}")
-    server.serve(job.opens_browser)
-    terminal.say_lines(terminal.run_job(lambda show: finish_session(job, server.session, show)))
+    with server.serve(job.opens_browser):
+        lines = terminal.run_job(lambda show: finish_session(job, server.session, show))
+        server.written = lines
+    terminal.say_lines(lines)
 
 
-def start_server(job: Job, show_stage: ShowStage = ignore_stage) -> LabelServer:
+def start_server(job: LabelJob, show_stage: ShowStage = ignore_stage) -> LabelServer:
     """Read model, rows and labels, and return a server that is ready to serve."""
     adapter, target, text = open_model(job, job.input)
     (rows,) = read_domains([job.input], job.reading, text, show_stage)
@@ -64,7 +72,7 @@ def start_server(job: Job, show_stage: ShowStage = ignore_stage) -> LabelServer:
         raise ValueError(f"port {job.port} cannot be used ({error.strerror}): choose another one") from None
 
 
-def finish_session(job: Job, session: LabelSession, show_stage: ShowStage = ignore_stage) -> list[str]:
+def finish_session(job: LabelJob, session: LabelSession, show_stage: ShowStage = ignore_stage) -> list[str]:
     """Write the updated model and the predictions; return lines that say so."""
     if not session.answers:
         return ["No label was given, so nothing was written."]
@@ -78,16 +86,16 @@ def finish_session(job: Job, session: LabelSession, show_stage: ShowStage = igno
         return [*lines, describe_unlearnt(job)]
     given: dict[str, Any] = {"text": session.columns, "domain": job.domain}
     model = job.model.with_name(f"{job.model.stem.removesuffix('-labelled')}-labelled{job.model.suffix}")
-    run_update(Job(model=job.model, labels=session.path, out=model, **given), show_stage)
+    run_update(UpdateJob(model=job.model, labels=session.path, out=model, **given), show_stage)
     out = name_output(job, "predictions.csv")
-    again = Job(model=model, input=job.input, out=out, as_fitted=True, reading=job.reading, **given)
+    again = PredictJob(model=model, input=job.input, out=out, as_fitted=True, reading=job.reading, **given)
     run_predict(again, show_stage)
     written = [f"Wrote {describe_file(str(path))}." for path in (model, out)]
     command = ["undrift", "predict", str(model), "NEW.csv", "--out", "FILE"]
     return [*lines, *written, "Next: predict new rows:", f"  {shlex.join(command)}"]
 
 
-def describe_unlearnt(job: Job) -> str:
+def describe_unlearnt(job: LabelJob) -> str:
     """Say that a model cannot learn labels, and how to get one that can."""
     return f"{job.model} cannot learn them: run `undrift adapt` with --updatable for that."
 
@@ -109,7 +117,11 @@ class LabelServer(ThreadingHTTPServer):
     def __init__(self, session: LabelSession, title: str, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), LabelHandler)
         self.session, self.title, self.token = session, title, secrets.token_urlsafe(24)
-        self.lock, self.is_finished = threading.Lock(), False
+        self.lock, self.is_finished = threading.Lock(), threading.Event()
+        self.written: list[str] | None = None  # that the files of the session are written
+        self.is_closing, self.is_told = threading.Event(), threading.Event()
+        self.unchecked: dict[socket.socket, None] = {}  # in the order in which they came
+        self.guard = threading.Lock()  # of `unchecked`
         self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
 
     @property
@@ -117,16 +129,50 @@ class LabelServer(ThreadingHTTPServer):
         """The address of the page."""
         return f"http://127.0.0.1:{self.server_port}/?token={self.token}"
 
-    def serve(self, opens_browser: bool) -> None:
-        """Serve until Finish is pressed, or Ctrl-C."""
+    @contextmanager
+    def serve(self, opens_browser: bool) -> Iterator[None]:
+        """Serve until Finish is pressed, or Ctrl-C; the context then writes the files of the session.
+
+        A page that waits for them is told that they are written, or that they are not.
+        """
+        threading.Thread(target=self.serve_forever, daemon=True).start()
         if opens_browser:
             threading.Thread(target=webbrowser.open, args=[self.address], daemon=True).start()
+        is_awaited = False
         try:
-            self.serve_forever()
-        except KeyboardInterrupt:
-            pass
+            with suppress(KeyboardInterrupt):
+                while not self.is_finished.wait(0.5):
+                    pass
+            is_awaited = self.is_finished.is_set()
+            self.is_finished.set()
+            yield
         finally:
+            self.is_closing.set()
+            if is_awaited:
+                self.is_told.wait(TELL_SECONDS)
+            self.shutdown()
             self.server_close()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread; where too many have shown no token, the oldest of them ends."""
+        with self.guard:
+            if len(self.unchecked) >= MOST_UNCHECKED:
+                oldest = next(iter(self.unchecked))
+                del self.unchecked[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread reads the end and stops
+            self.unchecked[request] = None
+        super().process_request(request, client_address)
+
+    def mark_checked(self, request: Any) -> None:
+        """Count a connection no longer among those without a token."""
+        with self.guard:
+            self.unchecked.pop(request, None)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self.mark_checked(request)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that went away."""
@@ -135,7 +181,16 @@ class LabelServer(ThreadingHTTPServer):
         """Answer a request of the API; `given` holds its query or body."""
         session, tab = self.session, str(given.get("tab", ""))
         purpose = str(given.get("mode", ESTIMATE))
+        if (method, path) == ("POST", "/api/finish"):
+            self.is_finished.set()
+            self.is_closing.wait()
+            if self.written is None:
+                message = f"Not written: the terminal says why. Your labels are in {session.path}."
+                raise RequestError(HTTPStatus.INTERNAL_SERVER_ERROR, message)
+            return {"written": self.written}
         with self.lock:
+            if self.is_finished.is_set() and method == "POST":
+                raise RequestError(HTTPStatus.CONFLICT, "the session is finished: run undrift label again")
             if (method, path) == ("GET", "/api/next"):
                 return session.next_row(purpose, tab)
             if (method, path) == ("GET", "/api/state"):
@@ -145,10 +200,6 @@ class LabelServer(ThreadingHTTPServer):
                 return session.state()
             if (method, path) == ("POST", "/api/undo"):
                 return {"row": session.undo(tab)} | session.state()
-            if (method, path) == ("POST", "/api/finish"):
-                self.is_finished = True
-                threading.Thread(target=self.shutdown).start()
-                return session.state()
         raise RequestError(HTTPStatus.NOT_FOUND, "there is nothing at this address")
 
 
@@ -171,17 +222,18 @@ class LabelHandler(BaseHTTPRequestHandler):
 
     def _respond(self, method: str) -> None:
         try:
-            body = self._read_body()
             url = urlsplit(self.path)
             query = {name: values[-1] for name, values in parse_qs(url.query).items()}
             self._check(query)
+            self.server.mark_checked(self.connection)
             if (method, url.path) == ("GET", "/"):
                 self._send(HTTPStatus.OK, self._render(), "text/html")
             else:
-                given = query if method == "GET" else _parse(body)
+                given = query if method == "GET" else _parse(self._read_body())
                 self._send(HTTPStatus.OK, json.dumps(self.server.answer(method, url.path, given)))
         except RequestError as error:
             self._send(error.status, json.dumps({"error": str(error)}))
+            self._discard_body()
         except ValueError as error:
             self._send(HTTPStatus.BAD_REQUEST, json.dumps({"error": str(error)}))
         except OSError as error:
@@ -202,9 +254,16 @@ class LabelHandler(BaseHTTPRequestHandler):
 
     def _read_body(self) -> bytes:
         length = self.headers.get("Content-Length", "0")
-        if not length.isdecimal() or int(length) > MOST_BYTES:
+        if not length.isdecimal() or len(length) > 9 or int(length) > MOST_BYTES:
             raise RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request is too large")
         return self.rfile.read(int(length))
+
+    def _discard_body(self) -> None:
+        """Let a refused body arrive, or most of it: a client that still sends would not see the answer."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(DISCARD_SECONDS)
+            self.connection.recv(2 * MOST_BYTES)
 
     def _render(self) -> str:
         from ..report import render_page
@@ -214,9 +273,15 @@ class LabelHandler(BaseHTTPRequestHandler):
             "kind": "label",
             "title": self.server.title,
             "labels_file": session.path.name,
-            "session": {"classes": session.classes, "can_learn": session.can_learn, "few": FEW_MEASURED},
+            "session": {"classes": session.classes, "can_learn": session.can_learn, "goal": session.goal},
         }
         return render_page(data, {}, connects=True)
+
+    def finish(self) -> None:
+        """Say that the page knows how its session ended, if this was the request for that."""
+        super().finish()
+        if getattr(self, "path", "").startswith("/api/finish"):
+            self.server.is_told.set()
 
     def _send(self, status: HTTPStatus, content: str, kind: str = "application/json") -> None:
         body = content.encode("utf-8", "backslashreplace")
@@ -229,10 +294,12 @@ class LabelHandler(BaseHTTPRequestHandler):
 
 
 def _parse(body: bytes) -> dict[str, Any]:
+    """Return a JSON object of numbers, strings and nulls."""
     try:
         given = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         given = None
-    if not isinstance(given, dict):
-        raise RequestError(HTTPStatus.BAD_REQUEST, "the body is a JSON object")
+    if not isinstance(given, dict) or any(isinstance(value, dict | list) for value in given.values()):
+        message = "the body is a JSON object whose values are numbers, strings or null"
+        raise RequestError(HTTPStatus.BAD_REQUEST, message)
     return given

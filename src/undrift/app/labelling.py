@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import csv
 import io
+import math
 import os
 import textwrap
 from collections.abc import Sequence
@@ -18,7 +19,15 @@ from ..errors import count
 from ..files import write_text_atomically
 from ..inputs import spell_label
 from ..method import predict_codes
-from ..scoring import describe_shares, measure_error
+from ..scoring import (
+    confuse_labels,
+    describe_shares,
+    gain_interval,
+    list_mistakes,
+    measure_classes,
+    measure_error,
+    measure_margins,
+)
 from ..text import TextAdapter, hash_text
 from .labels import ESTIMATE, N_FOLDS, PREDICTIONS, read_labels
 from .tables import open_table
@@ -28,8 +37,10 @@ N_ASKED, N_DOUBTFUL = 10, 200  # rows that are asked for at once, among the leas
 MOST_COMPARED = 1_000  # rows, drawn at random, whose predictions are compared before and after learning
 N_SHOWN = 5  # changed predictions that are listed
 SNIPPET = 160  # characters of each
-WIDTHS = (0.1, 0.08, 0.06, 0.04, 0.03, 0.02)  # half widths of the interval that are worth more labels
-NARROW = 0.04  # half width at which the error counts as measured
+GOAL_WIDTH = 0.1  # half width of the interval that the goal of labels is set for
+LEAST_GOAL, MOST_GOAL = 30, 100  # labels
+MORE = 20  # labels, of which the advice says what they would add
+N_MISTAKES = 5  # pairs of classes that are listed
 
 
 class Answer(NamedTuple):
@@ -72,18 +83,19 @@ class LabelSession:
         self._lent: dict[str, int] = {}  # the row that each tab shows
         self._read()
         self._base = self.classifier = adapter.classifier_
-        self.can_learn = getattr(self._base, "update_state_", None) is not None
-        if self.can_learn:
-            self._base.update_state_ = self._base.update_state_.lift()
-        if self.answers and self.can_learn:  # the model may have learnt them in an earlier session
-            withdrawn = np.full(len(self.answers), None, dtype=object)
-            rows = self._X[list(self.answers)]
-            self._base = copy.copy(self._base).update(rows, withdrawn, target=target)
-        self._hidden = self._base.representation_.transform(self._X[self._compared])
+        self.can_learn = getattr(self._base, "memory_", None) is not None
+        if self.can_learn:  # without labels that the model may have learnt in an earlier session
+            rows = list(self.answers) or self._compared[:1]
+            withdrawn = np.full(len(rows), None, dtype=object)
+            self._base = copy_fitted(self._base).update(self._X[rows], withdrawn, target=target)
+            self.classifier = self._base
         self._n_learnt = 0
         self._learnt: dict[int, str] = {}  # labels that the classifier has learnt
         self._asked: list[int] = []
-        self._is_wrong: dict[int, bool] = {}  # of rows drawn at random, predicted without their label
+        self._predicted: dict[int, int] = {}  # classes of rows drawn at random, each without its label
+        self._first: dict[int, int] = {}  # the same by the model before any label
+        self._expected = self._describe(self._base)["expected_error"]
+        self.goal = set_goal(self._expected, len(self._order))
         self._codes = self._before = self._predict(self._base, self._compared)
         self.learn()
 
@@ -95,10 +107,10 @@ class LabelSession:
             raise ValueError(f"the mode is {ESTIMATE} or {PREDICTIONS}; got {purpose!r}")
         order = self._order if purpose == ESTIMATE or not self.can_learn else self._list_doubtful()
         self._lent.pop(tab, None)
-        if purpose == ESTIMATE:  # rows drawn at random now: they count as such
-            drawn = [row for row in order if row in self.answers and row not in self._skipped]
-            self.answers |= {row: self.answers[row]._replace(purpose=ESTIMATE) for row in drawn}
         free = [row for row in order if row not in self._skipped and row not in self.answers]
+        if purpose == ESTIMATE and free:  # labelled rows that come first in the random order count as drawn
+            drawn = [row for row in order[: order.index(free[0])] if row in self.answers]
+            self.answers |= {row: self.answers[row]._replace(purpose=ESTIMATE) for row in drawn}
         row = next((row for row in free if row not in self._lent.values()), free[0] if free else None)
         if row is not None:
             self._lent[tab] = row
@@ -109,8 +121,10 @@ class LabelSession:
         """Return rows that are most worth learning, chosen anew when all of the last are done."""
         if not any(row not in self.answers and row not in self._skipped for row in self._asked):
             done, classifier = self.answers.keys() | self._skipped, self.classifier
-            certainty = np.abs(self._score(classifier, self._compared)).max(axis=1)
-            order = [self._compared[i] for i in np.argsort(certainty, kind="stable")]
+            scores = self._score(classifier, self._compared)
+            scores = scores[:, 0] if scores.shape[1] == 1 else scores
+            margins = measure_margins(classifier.scores_to_proba(scores, target=self.target))
+            order = [self._compared[i] for i in np.argsort(margins, kind="stable")]
             free = [row for row in order if row not in done][:N_DOUBTFUL]
             self._asked = []
             if free:
@@ -138,7 +152,8 @@ class LabelSession:
         if before is not None or len(self.answers) - self._n_learnt >= LEARN_EVERY:
             self.learn()
         elif label is not None and purpose == ESTIMATE:  # the model has not learnt it yet
-            self._is_wrong |= self._compare(self.classifier, [row])
+            self._predicted |= self._predict_rows(self.classifier, [row])
+            self._first |= self._predict_rows(self._base, [row])
 
     def undo(self, tab: str = "") -> int | None:
         """Take back the last answer of a tab and return its row; None where there is none."""
@@ -210,7 +225,8 @@ class LabelSession:
         self._learnt = {row: given.label for row, given in self.answers.items() if self.can_learn}
         self._codes = self._predict(self.classifier, self._compared)
         self._n_learnt, self._asked = len(self.answers), []
-        self._is_wrong = self._cross_fit()
+        self._predicted = self._cross_fit()
+        self._first = self._predict_rows(self._base, list(self._predicted))
 
     def _learn(self, rows: list[int]) -> Any:
         """Return a classifier that has learnt the labels of these rows, and no others."""
@@ -222,63 +238,111 @@ class LabelSession:
             return self.classifier
         names = dict(zip(self.classes, self.adapter.classes_.tolist(), strict=True))
         y = np.array([names.get(wanted.get(row, "")) for row in changed], dtype=object)
-        return copy.copy(self.classifier).update(self._X[changed], y, target=self.target)
+        return copy_fitted(self.classifier).update(self._X[changed], y, target=self.target)
 
     def _score(self, classifier: Any, rows: list[int]) -> np.ndarray:
-        """Return scores of shape (n, n_outputs); layers are not passed again for rows that are compared."""
-        places = [self._place.get(row, -1) for row in rows]
-        if -1 in places:
-            scores = classifier.decision_function(self._X[rows], target=self.target)
-            return np.asarray(scores).reshape(len(rows), -1)
-        intercept = classifier.intercept_[classifier.find_target(self.target)]
-        weights = np.vstack(classifier.coef_)  # after a fallback of the input alone
-        hidden = self._hidden if rows == self._compared else self._hidden[places]
-        return hidden[:, : len(weights)] @ weights.astype(hidden.dtype) + intercept
+        """Return scores of shape (n, n_outputs)."""
+        scores = classifier.decision_function(self._X[rows], target=self.target)
+        return np.asarray(scores).reshape(len(rows), -1)
 
     def _predict(self, classifier: Any, rows: list[int]) -> np.ndarray:
         """Return the classes of rows, as positions among the classes."""
         return predict_codes(self._score(classifier, rows))
 
-    def _compare(self, classifier: Any, rows: list[int]) -> dict[int, bool]:
-        """Tell for each row whether its prediction differs from its label."""
-        truth = [self.classes.index(self.answers[row].label) for row in rows]
-        return dict(zip(rows, (self._predict(classifier, rows) != truth).tolist(), strict=True))
+    def _predict_rows(self, classifier: Any, rows: list[int]) -> dict[int, int]:
+        """Return the predicted class of each row."""
+        return dict(zip(rows, self._predict(classifier, rows).tolist(), strict=True)) if rows else {}
 
-    def _cross_fit(self) -> dict[int, bool]:
-        """Tell which rows drawn at random are predicted wrongly, each without its own label."""
+    def _cross_fit(self) -> dict[int, int]:
+        """Return the predicted classes of rows drawn at random, each without its own label."""
         rows = list(self.answers)
         drawn = [row for row in rows if self.answers[row].purpose == ESTIMATE]
         fold = {row: i % N_FOLDS for i, row in enumerate(drawn)}
-        is_wrong: dict[int, bool] = {}
+        predicted: dict[int, int] = {}
         for k in sorted(set(fold.values())):
             classifier = self._learn([row for row in rows if fold.get(row) != k])
-            is_wrong |= self._compare(classifier, [row for row in drawn if fold[row] == k])
-        return is_wrong
+            predicted |= self._predict_rows(classifier, [row for row in drawn if fold[row] == k])
+        return predicted
 
-    def _measure(self) -> dict[str, Any] | None:
-        """Return the error on rows drawn at random, with its interval; None without any."""
-        wrong = np.array(list(self._is_wrong.values()))
-        if not len(wrong):
-            return None
-        return measure_error(wrong, np.ones(len(wrong))) | {"n": len(wrong), "measured": True}
+    def _measure(self) -> dict[str, Any]:
+        """Return errors on rows drawn at random: now, before any label, their difference, and by class.
+
+        All are None without such a row.
+        """
+        names = "error", "before", "difference", "by_class", "mistakes"
+        if not self._predicted:
+            return dict.fromkeys(names)
+        rows, n = list(self._predicted), len(self._predicted)
+        truth = np.array([self.classes.index(self.answers[row].label) for row in rows])
+        before, after = (np.array([codes[row] for row in rows]) for codes in (self._first, self._predicted))
+        corrected = float(np.mean((before != truth) & (after == truth)))
+        spoilt = float(np.mean((before == truth) & (after != truth)))
+        low, high = gain_interval(corrected, spoilt, n)
+        confusion = confuse_labels(truth, after, np.ones(n), self.classes)
+        errors = [
+            measure_error(codes != truth, np.ones(n)) | {"n": n, "measured": True}
+            for codes in (after, before)
+        ]
+        difference = {"gain": corrected - spoilt, "low": low, "high": high}
+        by_class = measure_classes(truth, after, np.ones(n), self.classes)
+        mistakes = list_mistakes(confusion, self.classes, N_MISTAKES)
+        return dict(zip(names, (*errors, difference, by_class, mistakes), strict=True))
+
+    def weigh_readings(self) -> list[dict[str, Any]]:
+        """Return the readings of the target with their weights after all labels, the heaviest first.
+
+        Shares are those of the fit. Empty where one reading alone votes.
+        """
+        name = self.classifier.target_names_[0] if self.target is None else self.target
+        told = getattr(self._base, "readings_", {}).get(name, [])
+        if sum(reading["weight"] > 0 for reading in told) < 2:
+            return []
+        weights = [reading["weight"] for reading in told]
+        if self.answers:
+            names = dict(zip(self.classes, self.adapter.classes_.tolist(), strict=True))
+            labels = np.array([names[given.label] for given in self.answers.values()], dtype=object)
+            found = self._base.weigh(self._X[list(self.answers)], labels, target=self.target)
+            by_name = {reading["name"]: reading["weight"] for reading in found}
+            weights = [by_name[reading["name"]] for reading in told]
+        readings = [
+            {
+                "name": reading["name"],
+                "story": reading["story"],
+                "weight": float(weight),
+                "shares": {spell_label(label): float(share) for label, share in reading["shares"].items()},
+            }
+            for reading, weight in zip(told, weights, strict=True)
+        ]
+        return sorted(readings, key=lambda reading: -reading["weight"])
+
+    def _describe(self, classifier: Any) -> dict[str, Any]:
+        """Return the class shares and the expected errors of the target."""
+        names = classifier.target_names_
+        known = describe_shares(classifier, names[0] if self.target is None else self.target)
+        error = known["expected_error"]
+        if error is not None:
+            error = {key: error[key] for key in ("error", "low", "high")} | {"measured": False}
+        return known | {"expected_error": error}
 
     def state(self) -> dict[str, Any]:
         """Return the state of the session, ready for JSON."""
-        measured = self._measure()
+        measured, known = self._measure(), self._describe(self.classifier)
         changed = np.flatnonzero(self._codes != self._before).tolist()
-        names = self.classifier.target_names_
-        known = describe_shares(self.classifier, names[0] if self.target is None else self.target)
         counts = np.bincount(self._codes, minlength=len(self.classes)) / max(len(self._codes), 1)
         predicted = dict(zip(self.classes, counts.tolist(), strict=True))
-        expected = known["expected_error"]
-        if expected is not None:
-            expected = {key: expected[key] for key in ("error", "low", "high")} | {"measured": False}
         return {
             "n_labels": len(self.answers),
             "n_rows": len(self._order),
             "n_learnt": self._n_learnt if self.can_learn else 0,
-            "error": measured or expected,
-            "advice": advise(measured, self.can_learn),
+            "goal": self.goal,
+            "error": measured["error"] or known["expected_error"],
+            "expected": self._expected,
+            "before": measured["before"],
+            "difference": measured["difference"],
+            "by_class": {"expected": known["by_class"], "measured": measured["by_class"]},
+            "mistakes": measured["mistakes"] or [],
+            "readings": self.weigh_readings(),
+            "advice": advise(measured["error"], self.goal, self.can_learn),
             "shares": known["target_shares"] or predicted,
             "shares_interval": (known["target_shares_interval"] or {}) if known["target_shares"] else None,
             "changed": {
@@ -299,16 +363,36 @@ class LabelSession:
         }
 
 
-def advise(error: dict[str, Any] | None, can_learn: bool) -> str:
-    """Say how many more labels would narrow the interval of the error, or that it is narrow enough."""
+def copy_fitted(classifier: Any) -> Any:
+    """Return a copy of a classifier with all that its last fit has at hand: it learns labels at once."""
+    own = copy.copy(classifier)
+    vars(own).update(vars(classifier))
+    return own
+
+
+def set_goal(expected: dict[str, Any] | None, n_rows: int) -> int:
+    """Return how many rows to label, drawn at random, for an interval of about `GOAL_WIDTH` on either side.
+
+    It is set once, from the error that was expected before any label: a goal that moves with the measured
+    error would make the error look better than it is.
+    """
+    error = expected["error"] if expected else None
+    p = 0.25 if error is None else min(max(error, 0.05), 0.5)
+    n = stats.norm.ppf(0.975) ** 2 * p * (1 - p) / GOAL_WIDTH**2
+    return min(max(LEAST_GOAL, min(MOST_GOAL, 10 * math.ceil(n / 10))), n_rows)
+
+
+def advise(error: dict[str, Any] | None, goal: int, can_learn: bool) -> str:
+    """Say how far the goal of labels is, or that it is reached and what more labels would add."""
     if error is None:
-        return "Label rows drawn at random: about 30 measure the error roughly."
+        return f"Label {count(goal, 'row')} drawn at random: they measure the error."
+    n = error["n"]
+    if n < goal:
+        return f"{n} of {goal} rows are labelled. Go on to {goal}, whatever the numbers say until then."
     half = (error["high"] - error["low"]) / 2
-    if half <= NARROW:
-        more = " Labels of doubtful rows can still lower it." if can_learn else ""
-        return f"The error is known to within {100 * half:.0f} points: you can stop.{more}"
-    width = next(width for width in WIDTHS if width < half)
-    p = (error["error"] * error["n"] + 2) / (error["n"] + 4)
-    n = stats.norm.ppf(0.975) ** 2 * p * (1 - p) / width**2
-    more = max(5, 5 * round((n - error["n"]) / 5))
-    return f"About {count(more, 'more label')} would narrow this to ±{100 * width:.0f} points."
+    gain = 100 * half * (1 - math.sqrt(n / (n + MORE)))
+    more = " Labels of doubtful rows can still lower the error." if can_learn else ""
+    return (
+        f"The goal of {count(goal, 'row')} is reached: you can stop. {MORE} more would narrow the interval "
+        f"by {gain:.1f} points on either side.{more}"
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from ..inputs import gather_rows, spell_label
 from ..method import MSDAClassifier, list_row_keys
 from ..text import hash_text
 from .domains import JobDomain, check_labels, open_rows, parse_label
-from .job import Job
+from .job import AdaptJob
 from .tables import Table, TableError, write_text
 
 SAMPLED, WEIGHT = "sampled", "weight"
@@ -40,12 +40,15 @@ class GivenLabel(NamedTuple):
 
 
 def read_labels(
-    table: Table, text: Sequence[str], label: Sequence[str], classes: Sequence[Any]
+    table: Table,
+    text: Sequence[str],
+    label: Sequence[str],
+    classes: Sequence[Any],
+    merges: Mapping[str, str] | None = None,
 ) -> dict[int, GivenLabel]:
     """Read labelled texts, by their hash; of the columns that `label` names the first there is counts.
 
-    Takes tables with a column of texts and one of labels, and what Label Studio exports as JSON. Texts with
-    contradicting labels are left out, and a warning counts them.
+    Texts with contradicting labels are left out, and a warning counts them. `merges` joins labels.
     """
     path = table.path
     column = next((name for name in label if name in table.columns), label[0])
@@ -56,7 +59,8 @@ def read_labels(
     for n_rows, given in enumerate(_list_labels(table, text, column), start=1):
         if given.label is None:
             continue
-        known = names.get(spell_label(given.label))
+        spelt = spell_label(given.label)
+        known = names.get((merges or {}).get(spelt, spelt))
         if known is None:
             listed = ", ".join(map(str, classes[:10]))
             raise TableError(f"{path}: row {n_rows} has the label {given.label!r}; the classes are {listed}")
@@ -80,21 +84,12 @@ def read_labels(
 
 
 def _list_labels(table: Table, text: Sequence[str], label: str) -> Iterator[GivenLabel]:
-    """Yield every row's text and label, from a table or an export of Label Studio."""
-    is_export = "data" in table.columns and not {*text, label} <= set(table.columns)
-    if not is_export:
-        table.require_column([*text, label])
+    """Yield every row's text and label."""
+    table.require_column([*text, label])
     rows = (row for frame in table for row in frame.to_dict("records"))
-    for n_rows, given in enumerate(rows, start=1):
-        try:
-            row = _read_annotations(given, label) if is_export else given
-        except (AttributeError, KeyError, TypeError):
-            raise TableError(
-                f"{table.path}: row {n_rows} is not as Label Studio exports it: export it again, or give a "
-                f"table with the columns {', '.join([*text, label])}"
-            ) from None
+    for n_rows, row in enumerate(rows, start=1):
         sampled, given_weight = row.get(SAMPLED), row.get(WEIGHT)
-        texts = [write_text(row[name]) for name in text if name in row] or [write_text(row.get("text"))]
+        texts = [write_text(row[name]) for name in text]
         try:
             weight = float(write_text(given_weight) or "nan")
         except ValueError:
@@ -102,29 +97,20 @@ def _list_labels(table: Table, text: Sequence[str], label: str) -> Iterator[Give
             raise TableError(f"{table.path}: row {n_rows}: {fault}") from None
         yield GivenLabel(
             "\n".join(filter(None, texts)),
-            parse_label(row.get(label)),
+            parse_label(row[label]),
             write_text(sampled).strip() or None,
             1.0 if np.isnan(weight) else weight,
         )
 
 
-def _read_annotations(row: dict[str, Any], label: str) -> dict[str, Any]:
-    """Return the cells of a row that Label Studio exported: its input, and the last choice."""
-    choice = None
-    for annotation in row.get("annotations") or []:
-        for result in [] if annotation.get("was_cancelled") else annotation.get("result", []):
-            choice = (result.get("value", {}).get("choices") or [choice])[0]
-    return {**row["data"], label: choice}
-
-
 def attach_labels(
-    job: Job, sources: Sequence[JobDomain], targets: Sequence[JobDomain], classes: Sequence[Any]
+    job: AdaptJob, sources: Sequence[JobDomain], targets: Sequence[JobDomain], classes: Sequence[Any]
 ) -> tuple[list[JobDomain], list[str]]:
     """Return the targets with all labels of the job, and notes on labels that were left out."""
     given: dict[int, GivenLabel] = {}
     if job.labels is not None:
         columns = [name for name in (job.target_label, "label", job.label) if name]
-        given = read_labels(open_rows(job.labels, job.reading), job.text, columns, classes)
+        given = read_labels(open_rows(job.labels, job.reading), job.target_text, columns, classes, job.merges)
     source_keys = {
         key
         for source in sources
@@ -170,10 +156,10 @@ def _match_labels(target: JobDomain, given: dict[int, GivenLabel], source_keys: 
     return replace(target, labels=labels, weights=weights)
 
 
-def read_teacher(job: Job, target: JobDomain, classes: Sequence[Any]) -> dict[str, list[Any]]:
+def read_teacher(job: AdaptJob, target: JobDomain, classes: Sequence[Any]) -> dict[str, list[Any]]:
     """Return a teacher's labels, spelt like the classes, and confidences, by parameters of `fit`."""
-    given = replace(job, sources=[target.path], label=job.teacher or "")
-    answers = check_labels(given, [replace(target, labels=target.cells[job.teacher])], [])[0]
+    taught = replace(target, labels=target.cells[job.teacher])
+    answers = check_labels([target.path], job.teacher or "", [taught], [])[0]
     names = {_fold(label): label for label in classes}
     for i, answer in enumerate(answers, start=1):
         if answer is not None and _fold(answer) not in names:

@@ -33,9 +33,9 @@ from ..errors import UndriftWarning, warn
 from ..text import SAMPLE_DOCUMENTS, DocumentFrequencies, TermVectorizer, TextAdapter, hash_text, interleave
 from .adapt import LocalRows, count_mistakes, run_adapt
 from .domains import JobDomain, name_domains, open_rows, parse_label
-from .job import Job, Reading, ShowStage, ignore_stage
-from .predict import Predictions, predict_taught
-from .tables import Table, join_kinds, list_texts, list_values, shard_paths
+from .job import AdaptJob, Reading, ShowStage, ignore_stage
+from .predictions import Predictions, predict_taught
+from .tables import Table, common_delimiter, join_kinds, list_texts, list_values, shard_paths
 
 sizeof.register(DocumentFrequencies, n_bytes)
 sizeof.register(Predictions, n_bytes)
@@ -50,10 +50,11 @@ class Shard:
     labels: Sequence[str] = ()  # columns that must be there
     reading: Reading = field(default_factory=Reading)
     needs_keys: bool = False  # whether the client must tell which texts are the same
+    option: str = "--text"  # that names the columns of the text
 
     def table(self) -> Table:
         """Open the file, once its columns are known to be there."""
-        return open_rows(self.path, self.reading, [*self.text, *self.labels])
+        return open_rows(self.path, self.reading, self.text, self.labels, self.option)
 
     def documents(self) -> Iterator[str]:
         """Read the texts, in bounded memory."""
@@ -87,7 +88,8 @@ def _survey_shard(
         frequencies = vectorizer.frequencies(documents())
     messages = [str(warning.message) for warning in caught if warning.category is UndriftWarning]
     facts = dict(table.kinds), frequencies.n_documents, n_empty, table.n_bad, None, head
-    surveyed = JobDomain(shard.path, shard.path.name, *facts, stored_keys=keys, cells=cells)
+    more: dict[str, Any] = {"stored_keys": keys, "cells": cells, "delimiter": table.delimiter}
+    surveyed = JobDomain(shard.path, shard.path.name, *facts, **more)
     return (surveyed, messages), frequencies
 
 
@@ -132,7 +134,7 @@ HEAD_DOCUMENTS = 20_000  # of each domain, from which the share of unseen words 
 
 
 def run_on_cluster(
-    address: str, job: Job, adapter: TextAdapter, show_stage: ShowStage = ignore_stage
+    address: str, job: AdaptJob, adapter: TextAdapter, show_stage: ShowStage = ignore_stage
 ) -> dict[str, Any]:
     """Do an adapt job on a Dask cluster: ``local``, ``local:N`` or ``tcp://host:port``.
 
@@ -140,7 +142,7 @@ def run_on_cluster(
     """
 
     @contextmanager
-    def open_rows_there(job: Job, adapter: TextAdapter, show_stage: ShowStage) -> Iterator[ClusterRows]:
+    def open_rows_there(job: AdaptJob, adapter: TextAdapter, show_stage: ShowStage) -> Iterator[ClusterRows]:
         with connect(address):
             yield ClusterRows(job, adapter.new_vectorizer(), show_stage)
 
@@ -150,7 +152,7 @@ def run_on_cluster(
 class ClusterRows(LocalRows):
     """Rows of a job on a cluster: most documents stay with the workers; counts and labels come here."""
 
-    def __init__(self, job: Job, vectorizer: TermVectorizer, show_stage: ShowStage) -> None:
+    def __init__(self, job: AdaptJob, vectorizer: TermVectorizer, show_stage: ShowStage) -> None:
         self.vectorizer = vectorizer
         super().__init__(job, show_stage)
 
@@ -160,7 +162,13 @@ class ClusterRows(LocalRows):
         paths = [*job.sources, *job.targets]
         names = [*name_domains(job.sources), *name_domains(job.targets)]
         labels = [(job.label,)] * len(job.sources) + [job.target_labels] * len(job.targets)
-        shards = [_list_shards(path, job, columns) for path, columns in zip(paths, labels, strict=True)]
+        texts = [job.text] * len(job.sources) + [job.target_text] * len(job.targets)
+        option = "--target-text" if job.sources else "--text"
+        options = ["--text"] * len(job.sources) + [option] * len(job.targets)
+        shards = [
+            _list_shards(path, job, text, columns, option)
+            for path, text, columns, option in zip(paths, texts, labels, options, strict=True)
+        ]
         every_shard = [shard for domain_shards in shards for shard in domain_shards]
         heads = [list(islice(own[0].documents(), SAMPLE_DOCUMENTS)) for own in shards]
         vectorizer.choose_tokens(interleave(heads))
@@ -206,9 +214,11 @@ class ClusterRows(LocalRows):
                 yield i, compute(part)[0], shard.table()
 
 
-def _list_shards(path: Path, job: Job, labels: Sequence[str | None]) -> list[Shard]:
+def _list_shards(
+    path: Path, job: AdaptJob, text: Sequence[str], labels: Sequence[str | None], option: str
+) -> list[Shard]:
     needs_keys = job.labels is not None or job.target_label is not None
-    facts = job.text, list(dict.fromkeys(filter(None, labels))), job.reading, needs_keys
+    facts = text, list(dict.fromkeys(filter(None, labels))), job.reading, needs_keys, option
     return [Shard(shard.resolve(), *facts) for shard in shard_paths(path)]
 
 
@@ -228,4 +238,5 @@ def _join_shards(
         documents=[document for item in surveyed for document in item.documents],
         stored_keys=[key for item in surveyed for key in item.keys],
         cells=cells,
+        delimiter=common_delimiter(item.delimiter for item in surveyed),
     )

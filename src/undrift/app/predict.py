@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +14,41 @@ import numpy as np
 
 from ..core import Rows as Matrix
 from ..errors import count, warn
-from ..method import predict_codes
-from ..scoring import describe_expected, describe_shares, list_shares
-from ..text import DistilledText, TextAdapter, load_adapter, load_text_model
-from .domains import find_text, open_rows, refuse_overwriting
+from ..method import list_row_keys
+from ..persist import load_adapter, load_text_model
+from ..scoring import describe_expected, describe_shares, list_shares, spell_readings
+from ..text import DistilledText, TextAdapter
+from .domains import find_text, name_domains, open_rows, refuse_overwriting, style_of
 from .drift import N_BATCH, check_drift, find_reference
-from .job import Job, ShowStage, ignore_stage
-from .tables import Table, TableError, list_texts, with_added, write_table
+from .job import ModelJob, PredictJob, ShowStage, ignore_stage
+from .predictions import Predictions, join_predictions, list_added, predict_rows
+from .stories import Readings, is_open, tell_stories
+from .tables import (
+    Table,
+    TableError,
+    is_pattern,
+    is_table,
+    join_kinds,
+    list_texts,
+    shard_paths,
+    with_added,
+    write_table,
+)
 from .terminal import describe_file
 
 LEAST_KNOWN = 200  # rows with a known term from which a file is aligned
 N_SAMPLED = 1500  # rows that stand for a file
 MOST_GROUPS = 200
+MANY_UNKNOWN = 0.5  # share of rows without a known word from which that is said
+AS_FITTED = "--as-fitted"
 MOST_LABELLED = 0.5  # of the rows with a label, from which a file is the one that they are of
 
 TextModel = TextAdapter | DistilledText
 
 
-def open_model(job: Job, path: Path, load: Any = load_adapter) -> tuple[Any, str, tuple[str, ...]]:
+def open_model(job: ModelJob, path: Path, load: Any = load_adapter) -> tuple[Any, str, tuple[str, ...]]:
     """Load the model of a job; return it, the name of its target, and the columns of the text of a file."""
+    refuse_table(job.model)
     model = load(job.model)
     if job.device is not None and "device" in model.classifier_.get_params():  # not if it is distilled
         model.classifier_.set_params(device=job.device)
@@ -42,174 +61,264 @@ def open_model(job: Job, path: Path, load: Any = load_adapter) -> tuple[Any, str
     return model, job.domain or names[0], choose_text(model, job, path)
 
 
-def choose_text(model: TextModel, job: Job, path: Path) -> tuple[str, ...]:
+def refuse_table(model: Path) -> None:
+    """Refuse a file of rows where a model is needed; the files of a command were probably exchanged."""
+    if is_table(model):
+        raise TableError(f"{model} is a file of rows, not a model: give the model first, then the rows")
+
+
+def choose_text(model: TextModel, job: ModelJob, path: Path) -> tuple[str, ...]:
     """Return the columns of the text: those given, those of the model, or the only one in the file."""
     return tuple(job.text or model.facts_.get("text_columns", ())) or find_text(path, job.reading, ())
 
 
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """Predictions of some rows of a target."""
-
-    classes: Sequence[Any]
-    codes: np.ndarray  # (n,) of the predicted classes
-    score: np.ndarray  # (n,)
-    probabilities: np.ndarray  # (n, n_classes)
-    n_known: np.ndarray  # (n,) terms of every row that the model knows
-    student: Any = ()  # (n,) labels without the teacher's scores, if there is a teacher
-    student_score: Any = ()  # (n,)
-    disagrees: Any = ()  # (n,) whether the student's label is not the teacher's; None where that is silent
-
-    @property
-    def labels(self) -> list[Any]:
-        """Predicted labels, those of doubtful rows among them."""
-        return [self.classes[code] for code in self.codes]
-
-    @property
-    def probability(self) -> np.ndarray:
-        """Probability of the predicted label, of shape (n,)."""
-        return np.take_along_axis(self.probabilities, self.codes[:, None], axis=1)[:, 0]
-
-    def columns(
-        self, names: Sequence[str], min_confidence: float | None = None, domain: str | None = None
-    ) -> dict[str, Any]:
-        """Return the columns to add; predictions that are doubtful or of no known term are left empty."""
-        is_empty = (self.probability < (min_confidence or 0)) | (self.n_known == 0)
-        predicted = np.array(self.labels, dtype=object)  # whole numbers stay so beside empty cells
-        predicted[is_empty] = None
-        values: dict[str, Any] = {
-            "prediction": predicted,
-            "score": self.score.tolist(),
-            "probability": self.probability.tolist(),
-            "domain": [domain] * len(self.codes),
-            "known_terms": self.n_known.tolist(),
-            "teacher_disagrees": self.disagrees,
-        }
-        for label, column in zip(self.classes, self.probabilities.T.tolist(), strict=True):
-            values[f"p_{label}"] = column
-        return {name: values[name] for name in names}
-
-    def count(self, min_confidence: float | None = None) -> np.ndarray:
-        """Count the rows of every predicted class, then the doubtful ones, then those of no known term.
-
-        Rows of no known term have no prediction.
-        """
-        is_known = self.n_known > 0
-        per_class = np.bincount(self.codes[is_known], minlength=len(self.classes))
-        is_doubtful = self.probability < (min_confidence or 0)
-        return np.array([*per_class, (is_doubtful & is_known).sum(), (~is_known).sum()])
-
-
-def list_added(
-    job: Job, classes: Sequence[Any], *, has_domain: bool = False, has_known_terms: bool = False
-) -> dict[str, set[Any]]:
-    """Return the columns that predictions add, in order, and the type of each."""
-    kinds: dict[str, set[Any]] = {"prediction": {type(classes[0])}, "score": {float}, "probability": {float}}
-    kinds |= {f"p_{label}": {float} for label in classes} if job.probabilities else {}
-    kinds |= {"domain": {str}} if has_domain else {}
-    kinds |= {"teacher_disagrees": {bool}} if job.teacher else {}
-    return kinds | ({"known_terms": {int}} if has_known_terms else {})
-
-
-def predict_rows(classifier: Any, X: Matrix, target: str | None = None, scores: Any = None) -> Predictions:
-    """Predict rows of a target, in one pass through the layers; numbers have six digits.
-
-    `scores` are those of `decision_function`, if they are known.
-    """
-    if scores is None:
-        scores = classifier.decision_function(X, target=target)
-    probabilities = classifier.scores_to_proba(scores, target=target).astype(float)
-    probabilities = classifier.fill_unknown(probabilities, X, target).round(6)
-    scores = np.asarray(scores, dtype=float).reshape(X.shape[0], -1)
-    labels, score = classifier.classes_.tolist(), np.round(scores.max(axis=1), 6)
-    return Predictions(labels, predict_codes(scores), score, probabilities, np.diff(X.indptr))
-
-
-def predict_taught(
-    X: Matrix, said: np.ndarray, classifier: Any, target: str, scores: Any = None
-) -> Predictions:
-    """Predict rows of a target by student and teacher together; without a teacher, `said` has no column.
-
-    `scores` are those of the student, if they are known.
-    """
-    student = predict_rows(classifier, X, target, scores)
-    if not said.shape[1]:
-        return student
-    scores = classifier.decision_function(X, target=target, **name_said(said))
-    both = predict_rows(classifier, X, target, scores)
-    labels = np.array(student.labels, dtype=object)
-    is_silent = np.array([label is None for label in said[:, 0]], dtype=bool)
-    disagrees = np.where(is_silent, None, (labels != said[:, 0]) & (student.n_known > 0))
-    return replace(both, student=labels, student_score=student.score, disagrees=disagrees)
-
-
-def name_said(said: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what a teacher says of rows, by parameters of `decision_function`."""
-    return dict(zip(("teacher", "teacher_confidence"), said.T, strict=False))
-
-
-def join_predictions(parts: Sequence[Predictions], order: Any = slice(None)) -> Predictions:
-    """Return the predictions of all parts, one after another or in another order."""
-    names = [each.name for each in fields(Predictions)[1:] if len(getattr(parts[0], each.name))]
-    joined = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
-    return replace(parts[0], **joined)
-
-
-def run_predict(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
-    """Predict a file block by block, and return a summary."""
+def run_predict(job: PredictJob, show_stage: ShowStage = ignore_stage) -> PredictSummary:
+    """Predict every batch of the job block by block, into one file."""
     model, target, text = open_model(job, job.input, load_text_model)
-    reference = find_reference(model, target) if job.check else None
-    batch = Sample(N_BATCH)
     refuse_overwriting(job.out, [job.input, job.model])
-    table = open_rows(job.input, job.reading, [*text, *filter(None, [job.by])])
-    table.require_rows()
-    classes = model.classes_.tolist()
-    added = list_added(job, classes, has_known_terms=True)
-    kinds = with_added(table.path, table.kinds, added)
-    groups = align_groups(job, model, target, table, text, show_stage)
-    counts: Any = np.zeros(len(classes) + 2, dtype=int)
-    with write_table(job.out, kinds) as write:
-        for frame in table:
-            documents = list_texts(frame, text)
-            X = model.vectorizer_.transform(documents)
-            predictions = _predict_groups(groups, _name_groups(job, frame), X, target)
-            if reference is not None:
-                batch.add(documents)
-            write(frame.assign(**predictions.columns(list(added), job.min_confidence)))
-            counts = counts + predictions.count(job.min_confidence)
-            show_stage(f"predicting {table.path.name}", table.share_read)
-    *per_class, n_doubtful, n_unknown = counts.tolist()
-    summary: dict[str, Any] = {"input": str(job.input), "out": str(job.out)}
-    summary |= {"rows": sum(per_class) + n_unknown, "bad_rows": table.n_bad, "unknown_rows": n_unknown}
-    shares = [n / max(sum(per_class), 1) for n in per_class]
-    summary["predicted_shares"] = dict(zip(map(str, classes), shares, strict=True))
-    summary |= groups[None].describe(target)
-    if job.by is not None:
-        named = {name: group.describe(target) for name, group in groups.items() if name is not None}
-        summary |= {"groups": named, "aligned": any(group["aligned"] for group in named.values())}
-    if job.min_confidence is not None:
-        summary["n_doubtful"] = n_doubtful
-    if reference is not None:
-        summary["check"] = check_drift(model, reference, batch.documents)
-        for reason in summary["check"]["reasons"]:
-            warn(reason)
+    batches = open_batches(job, text)
+    added = list_added(job, model.classes_.tolist(), has_file=is_pattern(job.input), has_known_terms=True)
+    kinds = with_added(job.input, join_kinds(table.kinds for b in batches for table in b.tables), added)
+    predictor = Predictor(job, model, target, text, list(added), show_stage)
+    style = style_of(job.reading, [table for batch in batches for table in batch.tables])
+    with write_table(job.out, kinds, style) as write:
+        results = [predictor.predict_batch(batch, write) for batch in batches]
+        if not any(result.counts.rows for result in results):
+            batches[0].tables[0].require_rows()
+    summary = PredictSummary(str(job.model), str(job.input), str(job.out), text, results)
+    for reason in summary.reasons:
+        warn(reason)
+    n_unknown, n_rows = summary.counts.unknown_rows, summary.counts.rows
+    if n_unknown > MANY_UNKNOWN * n_rows:
+        what = f"{job.input}: {n_unknown:,} of {count(n_rows, 'row')} have no word that the model knows"
+        warn(f"{what}: is {' + '.join(text)} the text? Else name it with --text COL")
     return summary
 
 
 @dataclass(frozen=True)
+class Batch:
+    """Files that are aligned together: one, or all of a pattern."""
+
+    name: str
+    tables: Sequence[Table]
+
+
+def open_batches(job: PredictJob, text: Sequence[str]) -> list[Batch]:
+    """Open the files of the input: each as a batch, or with --together or --by all as one."""
+    by = [] if job.by is None else [job.by]
+    tables = [open_rows(path, job.reading, text, by) for path in shard_paths(job.input)]
+    if job.together or job.by is not None:
+        return [Batch(job.input.name, tables)]
+    names = name_domains([table.path for table in tables])
+    return [Batch(name, [table]) for name, table in zip(names, tables, strict=True)]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts of predictions, which add up."""
+
+    classes: Sequence[Any]
+    per_class: np.ndarray  # rows of every predicted class
+    n_doubtful: int | None  # left empty by --min-confidence; None without that
+    unknown_rows: int  # without a known word
+    bad_rows: int
+
+    @property
+    def rows(self) -> int:
+        """Rows that were read."""
+        return int(self.per_class.sum()) + self.unknown_rows
+
+    @property
+    def predicted_shares(self) -> dict[str, float]:
+        """Share of every class among the predictions."""
+        shares = (self.per_class / max(self.per_class.sum(), 1)).tolist()
+        return dict(zip(map(str, self.classes), shares, strict=True))
+
+    def __add__(self, other: Counts) -> Counts:
+        """Return the counts of both."""
+        return Counts(
+            self.classes,
+            self.per_class + other.per_class,
+            None if self.n_doubtful is None else self.n_doubtful + (other.n_doubtful or 0),
+            self.unknown_rows + other.unknown_rows,
+            self.bad_rows + other.bad_rows,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts, ready for JSON."""
+        doubtful = {} if self.n_doubtful is None else {"n_doubtful": self.n_doubtful}
+        numbers = {"rows": self.rows, "bad_rows": self.bad_rows, "unknown_rows": self.unknown_rows}
+        return {**numbers, **doubtful, "predicted_shares": self.predicted_shares}
+
+
+@dataclass(frozen=True)
 class Group:
-    """The classifier of a file, or of the rows with one value of a column."""
+    """The classifier of a batch, or of its rows with one value of a column."""
 
     classifier: Any
+    target: str
     reason: str | None = None  # why it predicts as fitted; None where it was aligned
+    readings: Readings = ()  # of these rows
 
-    def describe(self, target: str) -> dict[str, Any]:
-        """Return its class shares and expected error, ready for JSON."""
-        return {
-            "aligned": self.reason is None,
-            "as_fitted_because": self.reason,
-            **describe_shares(self.classifier, target),
-        }
+    def to_dict(self) -> dict[str, Any]:
+        """Return class shares and expected error, ready for JSON."""
+        known = describe_shares(self.classifier, self.target)
+        known |= {"readings": list(self.readings)} if self.reason is None else {}
+        return {"aligned": self.reason is None, "as_fitted_because": self.reason, **known}
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What was predicted of a batch, and by which classifiers."""
+
+    name: str
+    counts: Counts
+    group: Group
+    groups: dict[str, Group]  # with --by: of every value
+    check: dict[str, Any] | None = None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Tell whether the check found rows that are not like those of the fit."""
+        return self.check is not None and self.check["drifted"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON; of foreign rows no error is stated."""
+        made = self.group.to_dict()
+        if self.groups:
+            groups = {name: group.to_dict() for name, group in self.groups.items()}
+            made |= {"groups": groups, "aligned": any(group["aligned"] for group in groups.values())}
+        for each in (made, *made.get("groups", {}).values()) if self.is_foreign else ():
+            each.update(expected_error=None, by_class=None)
+        return {**self.counts.to_dict(), **made, **({"check": self.check} if self.check else {})}
+
+
+@dataclass(frozen=True)
+class PredictSummary:
+    """What was read, predicted and written."""
+
+    model: str
+    input: str
+    out: str
+    text: Sequence[str]  # columns
+    batches: Sequence[BatchResult]
+
+    @property
+    def counts(self) -> Counts:
+        """Counts over all batches."""
+        return reduce(add, (batch.counts for batch in self.batches))
+
+    @property
+    def is_checked(self) -> bool:
+        """Tell whether the rows were compared with those of the fit."""
+        return self.batches[0].check is not None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Tell whether any batch is not like the rows of the fit."""
+        return any(batch.is_foreign for batch in self.batches)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Return what the checks found, with the batch where there are several."""
+        found = [(batch.name, why) for batch in self.batches if batch.check for why in batch.check["reasons"]]
+        return [f"{name}: {why}" if len(self.batches) > 1 else why for name, why in found]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary, ready for JSON; `files` has every batch where there are several."""
+        made = {"input": self.input, "out": self.out, "text": list(self.text)}
+        if len(self.batches) == 1:
+            return made | self.batches[0].to_dict()
+        files = {batch.name: batch.to_dict() for batch in self.batches}
+        check = {"check": {"drifted": self.is_foreign, "reasons": self.reasons}} if self.is_checked else {}
+        return made | self.counts.to_dict() | {"files": files} | check
+
+
+class Predictor:
+    """Predicts the batches of a job by one model."""
+
+    def __init__(
+        self,
+        job: PredictJob,
+        model: TextModel,
+        target: str,
+        text: Sequence[str],
+        added: Sequence[str],  # columns
+        show_stage: ShowStage,
+    ) -> None:
+        self.job, self.model, self.target, self.text = job, model, target, text
+        self.added, self.show_stage = added, show_stage
+        self.reference = find_reference(model, target) if job.check else None
+
+    def predict_batch(self, batch: Batch, write: Callable[[Any], None]) -> BatchResult:
+        """Write the rows of a batch with their predictions."""
+        job, model, groups, sample = self.job, self.model, self.align(batch), Sample(N_BATCH)
+        sums = np.zeros(len(model.classes_) + 2, dtype=int)
+        for table, name in zip(batch.tables, name_domains([t.path for t in batch.tables]), strict=True):
+            for frame in table:
+                documents = list_texts(frame, self.text)
+                X = model.vectorizer_.transform(documents)
+                predictions = _predict_groups(groups, _name_groups(job, frame), X, self.target)
+                if self.reference is not None:
+                    sample.add(documents)
+                file = name if len(batch.tables) > 1 else batch.name
+                columns = predictions.columns(self.added, job.min_confidence, file=file)
+                write(frame.assign(**columns))
+                sums = sums + predictions.count(job.min_confidence)
+                self.show_stage(f"predicting {table.path.name}", table.share_read)
+        *per_class, n_doubtful, n_unknown = sums.tolist()
+        counts = Counts(
+            model.classes_.tolist(),
+            np.array(per_class),
+            None if job.min_confidence is None else n_doubtful,
+            n_unknown,
+            sum(table.n_bad for table in batch.tables),
+        )
+        check = check_drift(model, self.reference, sample.documents) if self.reference is not None else None
+        named = {name: group for name, group in groups.items() if name is not None}
+        return BatchResult(batch.name, counts, groups[None], named, check)
+
+    def align(self, batch: Batch) -> dict[str | None, Group]:
+        """Return the classifier of a batch, and of every group of its rows if a column makes groups.
+
+        Reads the files once. The classifier of the name None is that of the whole batch.
+        """
+        job, model = self.job, self.model
+        as_fitted = Group(model.classifier_, self.target, AS_FITTED)
+        if job.as_fitted:
+            return {None: as_fitted}
+        samples: dict[str | None, Sample] = {}
+        for table in batch.tables:
+            for frame in table:
+                names = np.array(_name_groups(job, frame), dtype=object)
+                documents = np.array(list_texts(frame, self.text), dtype=object)
+                for name in dict.fromkeys(names.tolist()):
+                    samples.setdefault(name, Sample(N_SAMPLED)).add(documents[names == name].tolist())
+                if len(samples) > MOST_GROUPS:
+                    many = f"column {job.by!r} has over {MOST_GROUPS} different values"
+                    raise TableError(f"{table.path}: {many}: is it the column of groups?")
+                self.show_stage(f"estimating class shares of {table.path.name}", table.share_read)
+        groups = {name: self.align_sample(sample) for name, sample in samples.items()}
+        if not samples:
+            return {None: replace(as_fitted, reason="there is no row")}
+        return {None: as_fitted, **groups}
+
+    def align_sample(self, sample: Sample) -> Group:
+        """Return the classifier that follows a sample of rows, or the one of the fit and a reason."""
+        fitted, target = self.model.classifier_, self.target
+        X = self.model.vectorizer_.transform(sample.documents)
+        known = np.flatnonzero(np.diff(X.indptr) > 0)
+        n_known = round(len(known) / max(len(sample.documents), 1) * sample.n_rows)
+        if n_known < LEAST_KNOWN:
+            verb = "row has" if n_known == 1 else "rows have"
+            return Group(fitted, target, f"{n_known:,} {verb} a known word, and {LEAST_KNOWN} are needed")
+        if _holds_labelled(fitted, target, X, len(sample.documents) / sample.n_rows):
+            return Group(fitted, target, "labels of its rows were learnt, and have set the threshold")
+        aligned, readings = fitted.align(X[known], target=target), []
+        if hasattr(aligned, "weigh"):  # a distilled model is one reading
+            no_labels = np.full(len(known), None, dtype=object)
+            readings = spell_readings(aligned.weigh(X[known], no_labels, target=target))
+        return Group(aligned, target, readings=readings)
 
 
 class Sample:
@@ -230,65 +339,19 @@ class Sample:
                 self.documents[place] = document
 
 
-def _name_groups(job: Job, frame: Any) -> Sequence[str | None]:
+def _name_groups(job: PredictJob, frame: Any) -> Sequence[str | None]:
     """Return the name of every row's group: its cell of the column that makes groups, else None."""
     return list_texts(frame, job.by) if job.by else [None] * len(frame)
 
 
-def align_groups(
-    job: Job, model: TextModel, target: str, table: Table, text: Sequence[str], show_stage: ShowStage
-) -> dict[str | None, Group]:
-    """Return the classifier of a file, and of every group of its rows if a column makes groups.
-
-    Reads the file once. The classifier of the name None is that of the whole file.
-    """
-    if job.as_fitted:
-        return {None: Group(model.classifier_, "--as-fitted")}
-    if model.classifier_.batch_ is None:
-        return {None: Group(model.classifier_, "the model is not aligned with its target")}
-    samples: dict[str | None, Sample] = {}
-    for frame in table:
-        names = np.array(_name_groups(job, frame), dtype=object)
-        documents = np.array(list_texts(frame, text), dtype=object)
-        for name in dict.fromkeys(names.tolist()):
-            samples.setdefault(name, Sample(N_SAMPLED)).add(documents[names == name].tolist())
-        if len(samples) > MOST_GROUPS:
-            raise TableError(
-                f"{table.path}: column {job.by!r} has over {MOST_GROUPS} different values: is it the column "
-                "of groups?"
-            )
-        show_stage(f"estimating class shares of {table.path.name}", table.share_read)
-    groups = {name: align_sample(model, target, sample) for name, sample in samples.items()}
-    return {None: Group(model.classifier_, "--as-fitted"), **groups}
-
-
-def align_sample(model: TextModel, target: str, sample: Sample) -> Group:
-    """Return the classifier that follows a sample of a file, or the one of the fit and a reason."""
-    X = model.vectorizer_.transform(sample.documents)
-    known = np.flatnonzero(np.diff(X.indptr) > 0)
-    n_known = round(len(known) / max(len(sample.documents), 1) * sample.n_rows)
-    if n_known < LEAST_KNOWN:
-        reason = f"{n_known:,} rows have a known word, and {LEAST_KNOWN} are needed"
-        return Group(model.classifier_, reason)
-    if _holds_labelled(model.classifier_, target, X, len(sample.documents) / sample.n_rows):
-        return Group(model.classifier_, "labels of its rows were learnt, and have set the threshold")
-    aligned = model.classifier_.align(X[known], target=target)
-    expected = aligned.targets_[target]["expected_error"]
-    if expected is None or expected["error"] is None:
-        return Group(model.classifier_, "its class shares cannot be known from its words")
-    return Group(aligned)
-
-
 def _holds_labelled(classifier: Any, target: str, X: Matrix, share: float) -> bool:
     """Tell whether some rows of a file hold their portion of the rows with learnt labels."""
-    state = getattr(classifier, "update_state_", None)
-    if state is None or state.labelled is None:
+    if getattr(classifier, "memory_", None) is None:
         return False
-    labelled, position = state.labelled, classifier.find_target(target)
-    rows = np.flatnonzero((labelled.domain == position) & labelled.is_current)
-    keys = set(state.list_keys(labelled.columns[0][rows], labelled.domain[rows]))
-    found = keys & set(state.list_keys(X, np.full(X.shape[0], position)))
-    return len(found) > MOST_LABELLED * share * len(keys)
+    labelled, _ = classifier.list_labelled(target)
+    keys = set(list_row_keys(labelled, np.zeros(labelled.shape[0], dtype=int)))
+    found = keys & set(list_row_keys(X.astype(labelled.dtype), np.zeros(X.shape[0], dtype=int)))
+    return len(keys) > 0 and len(found) > MOST_LABELLED * share * len(keys)
 
 
 def _predict_groups(
@@ -307,34 +370,49 @@ def _predict_groups(
     return join_predictions(parts, np.argsort(np.concatenate(places)))
 
 
-def describe_predict(summary: dict[str, Any]) -> Iterator[str]:
+def describe_predict(summary: PredictSummary) -> Iterator[str]:
     """Say what was read, predicted and written, and what a check found."""
-    n_rows, unknown = summary["rows"], summary["unknown_rows"]
-    bad = f", {summary['bad_rows']:,} skipped as unreadable" if summary["bad_rows"] else ""
-    yield f"Read {summary['input']}: {count(n_rows, 'row')}{bad}."
-    if unknown:
-        yield f"Left empty, as they have no known word: {unknown:,} of {n_rows:,} rows."
-    if "n_doubtful" in summary:
-        yield (
-            f"Left empty as doubtful (--min-confidence): {summary['n_doubtful']:,} of {n_rows:,} predictions "
-            f"for {summary['input']}."
-        )
-    predicted = f"Predicted: {list_shares(summary['predicted_shares'])}."
-    if "groups" not in summary:
-        yield f"{predicted} {_describe_group(summary)}"
-    else:
-        yield predicted
-        yield from (f"{name}: {_describe_group(group)}" for name, group in summary["groups"].items())
-    yield f"Wrote {describe_file(summary['out'])}."
-    if "check" in summary:
-        is_drift = summary["check"]["drifted"]
+    counts, is_one = summary.counts, len(summary.batches) == 1
+    bad = f", {counts.bad_rows:,} skipped as unreadable" if counts.bad_rows else ""
+    files = "" if is_one else f", {len(summary.batches):,} files, each a batch of its own"
+    text = f"text = {', '.join(summary.text)}"
+    yield f"Read {summary.input}: {count(counts.rows, 'row')}{bad}, {text}{files}."
+    if counts.unknown_rows:
+        yield f"Left empty, as they have no known word: {counts.unknown_rows:,} of {counts.rows:,} rows."
+    if counts.n_doubtful is not None:
+        n_empty = f"{counts.n_doubtful:,} of {counts.rows:,} predictions for {summary.input}"
+        yield f"Left empty as doubtful (--min-confidence): {n_empty}."
+    for batch in summary.batches:
+        yield from _describe_batch(batch, "" if is_one else f"{batch.name}: ")
+    yield f"Wrote {describe_file(summary.out)}."
+    if is_one and is_open(summary.batches[0].group.readings):
+        yield "Next: answer five questions, which decide between the readings:"
+        yield f"  {shlex.join(['undrift', 'label', summary.model, summary.input])}"
+    if summary.is_checked:
+        foreign = [batch.name for batch in summary.batches if batch.is_foreign]
+        which = "the rows" if is_one else f"the rows of {', '.join(foreign)}"
         same = "No drift: the rows are like those that the model was adapted to."
-        yield "Drift: the rows are not what the model was adapted to." if is_drift else same
+        yield f"Drift: {which} are not what the model was adapted to." if foreign else same
 
 
-def _describe_group(group: dict[str, Any]) -> str:
-    if not group["aligned"]:
-        reason = group["as_fitted_because"]
-        return "As fitted." if reason == "--as-fitted" else f"As fitted: {reason}."
-    shares = list_shares(group["target_shares"], group["target_shares_interval"])
-    return f"Class shares of this file: {shares}; {describe_expected(group['expected_error'])}."
+def _describe_batch(batch: BatchResult, start: str) -> Iterator[str]:
+    rows = "" if not start else f"{count(batch.counts.rows, 'row')}; "
+    predicted = f"{start}{rows}{'p' if rows else 'P'}redicted: {list_shares(batch.counts.predicted_shares)}."
+    if not batch.groups:
+        yield f"{predicted} {_describe_group(batch.group, batch.is_foreign)}"
+        yield from tell_stories(batch.group.readings, batch.name)
+        return
+    yield predicted
+    for name, group in batch.groups.items():
+        yield f"{start}{name}: {_describe_group(group, batch.is_foreign)}"
+        yield from tell_stories(group.readings, name)
+
+
+def _describe_group(group: Group, is_foreign: bool) -> str:
+    """Say which class shares the rows have, and how many predictions are wrong where the rows are known."""
+    if group.reason is not None:
+        return "As fitted." if group.reason == AS_FITTED else f"As fitted: {group.reason}."
+    known = describe_shares(group.classifier, group.target)
+    shares = list_shares(known["target_shares"], known["target_shares_interval"])
+    error = "" if is_foreign else f"; {describe_expected(known['expected_error'])}"
+    return f"Class shares of these rows: {shares}{error}."

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..errors import UndriftWarning, count, warn
 from ..explain import score_contributions
 from ..inputs import gather_rows, spell_label
-from ..method import EXPECTED_ERROR_RECORD, FEW_TAUGHT
 from ..scoring import (
     MOST_LABELS,
     describe_expected,
@@ -28,74 +29,128 @@ from ..scoring import (
 from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
 from .distill import describe_distilled
 from .domains import JobDomain
-from .job import Job
-from .predict import Predictions
+from .job import AdaptJob
+from .options import SAME
+from .predictions import Predictions
+from .stories import is_open, tell_stories
 from .terminal import describe_file, format_size
 
+DIFFERENT = "readings-differ"  # code of a warning
 EXPLAINED_ROWS, N_WORDS = 10, 5  # that say where and why a student disagrees with its teacher
 
 
 def summarize_domains(
-    job: Job, sources: Sequence[JobDomain], targets: Sequence[JobDomain], tokens: str
+    job: AdaptJob, sources: Sequence[JobDomain], targets: Sequence[JobDomain], tokens: str
 ) -> dict[str, Any]:
     """Begin a summary: rows and labels of each file, and the share of words that the source lacks."""
     known = collect_words(chain.from_iterable(source.documents for source in sources), tokens)
-    shares = [unseen_share(t.documents, known, tokens) if sources else float("nan") for t in targets]
+    compares = bool(sources) and not job.bridge
+    shares = [unseen_share(t.documents, known, tokens) if compares else float("nan") for t in targets]
     notes = []
     for target, share in zip(targets, shares, strict=True):
         name = target.path.name
-        if target.labels is None and job.label in target.kinds:
-            notes.append(f"{name} has a column {job.label!r}: ignored (score with --target-label)")
+        labels = [column for column in target.kinds if column.strip().casefold() == job.label.casefold()]
+        if target.labels is None and labels:
+            remedy = f"add --target-label {shlex.quote(labels[0])} to measure the error"
+            notes.append(f"{name} has a column {labels[0]!r}: ignored ({remedy})")
         if target.labels is not None and target.n_labelled == 0:
             notes.append(f"{name} has no label to score with")
         if share > FAR_APART:
             warn(
                 f"{share:.0%} of the {tokens} of {name} never occur in the source (overlap {1 - share:.0%}): "
-                f"with so few {tokens} in common, expect little from adaptation",
+                f"with so few {tokens} in common, expect little from adaptation; add --bridge if they are in "
+                "different languages",
                 code="far-apart",
             )
     return {
         "sources": [
-            _count_rows(source)
-            | {"labelled": source.n_labelled, "unlabelled": source.n_rows - source.n_labelled}
+            {**FileRows.of(source).to_dict(), "unlabelled": source.n_rows - source.n_labelled}
             for source in sources
         ],
         "targets": [
-            _count_rows(target) | {"unseen_share": None if share != share else share}
+            {**FileRows.of(target).to_dict(), "unseen_share": None if share != share else share}
             for target, share in zip(targets, shares, strict=True)
         ],
         "notes": notes,
-        "text": job.text[0] if len(job.text) == 1 else list(job.text),
+        "text": list(job.text),
+        "target_text": list(job.target_text),
         "out": str(job.out),
         "model": None if job.model is None else str(job.model),
         "report": None if job.report is None else str(job.report),
     }
 
 
-def keep_warnings(given: Sequence[UndriftWarning], targets: Sequence[dict[str, Any]]) -> list[str]:
-    """Return every warning once. Warnings about adaptation go if labels show that it helped.
+FEW_TAUGHT = 400  # labels of a teacher below which the prior decides about their noise
 
-    Also without those of a fallback that labels have ended: its reasons are notes then.
-    """
-    dropped = set() if any(t["fell_back"] for t in targets) else {"fell-back"}
+
+def is_undecided(target: dict[str, Any]) -> bool:
+    """Tell whether the readings of a target differ, and nobody gave its class shares."""
+    return not target["target_shares_given"] and is_open(target["readings"])
+
+
+def keep_warnings(given: Sequence[UndriftWarning], targets: Sequence[dict[str, Any]]) -> list[str]:
+    """Return every warning once. Warnings about adaptation go if labels show that it helped."""
+    dropped = {DIFFERENT}  # stories are told instead
     if all(t.get("scored") and t.get("gain_interval", [0])[0] > 0 for t in targets):
         dropped.add("far-apart")
     return list(dict.fromkeys(str(warning) for warning in given if warning.code not in dropped))
 
 
-def _count_rows(domain: JobDomain) -> dict[str, Any]:
-    return {
-        "file": str(domain.path),
-        "rows": domain.n_rows,
-        "empty": domain.n_empty,
-        "bad_rows": domain.n_bad,
-    }
+@dataclass(frozen=True)
+class FileRows:
+    """Rows of a file."""
+
+    file: str
+    rows: int
+    empty: int  # without text
+    bad_rows: int  # skipped as unreadable
+    labelled: int
+
+    @classmethod
+    def of(cls, domain: JobDomain) -> FileRows:
+        """Count the rows of a domain."""
+        return cls(str(domain.path), domain.n_rows, domain.n_empty, domain.n_bad, domain.n_labelled)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class DrySummary:
+    """What a job would read."""
+
+    sources: Sequence[FileRows]
+    targets: Sequence[FileRows]
+    text: Sequence[str]  # columns
+    target_text: Sequence[str]
+    labels: dict[str, int]  # labelled rows of every class
+    notes: Sequence[str]
+    warnings: Sequence[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return asdict(self)
+
+
+def describe_dry(summary: DrySummary) -> Iterator[str]:
+    """Say what would be read, file by file, and that nothing was written."""
+    for file in summary.sources:
+        yield f"Source {describe_rows(file, summary.text)}, {count(file.labelled, 'label')}."
+    yield f"{len(summary.labels)} classes: {list_counts(summary.labels)}."
+    for file in summary.targets:
+        labels = f", {count(file.labelled, 'label')}" if file.labelled else ""
+        yield f"Target {describe_rows(file, summary.target_text)}{labels}."
+    yield from (f"Note: {note}." for note in summary.notes)
+    yield "Nothing was fitted or written (--dry-run)."
 
 
 def summarize_choices(adapter: TextAdapter) -> dict[str, Any]:
     """Summarise the chosen settings and the decision of the safeguard."""
     classifier = adapter.classifier_
     n_candidates = len(classifier.selection_results_)
+    known = classifier.targets_.values()
+    doubts = [pair for each in known for pair in zip(each["codes"], each["warnings"], strict=True)]
     return {
         "classes": adapter.classes_.tolist(),
         "vocabulary": len(adapter.terms_),
@@ -105,13 +160,13 @@ def summarize_choices(adapter: TextAdapter) -> dict[str, Any]:
         "chosen": dict(classifier.best_params_),
         "rule": "source-cv" if n_candidates > 1 else "fixed",
         "n_candidates": n_candidates,
-        "caution": dict(classifier.caution_),
-        "self_training": [dict(entry) for entry in classifier.self_training_rounds_],
+        "form": classifier.representation_.form_,
+        "notes": list(dict.fromkeys(text for code, text in doubts if code != DIFFERENT)),
     }
 
 
 def summarize_shares(
-    summary: dict[str, Any], adapter: TextAdapter, counts: Sequence[np.ndarray], job: Job
+    summary: dict[str, Any], adapter: TextAdapter, counts: Sequence[np.ndarray], job: AdaptJob
 ) -> None:
     """Add to every target's entry its class shares and expected error.
 
@@ -134,12 +189,19 @@ def sum_mistakes(y: Sequence[Any], weight: np.ndarray, *predicted: Sequence[Any]
     """Sum rows with the labels y, and the mistakes of two models, by weight.
 
     Returns the number of rows; sums of their weights, of the squares of these, of the weights of the first
-    model's mistakes, of the second's, and of those of both.
+    model's mistakes, of the second's, and of those of both; and sums of the distances of either from the
+    label, NaN where labels are no numbers.
     """
     truth = np.array([spell_label(label) for label in y])
     first, second = (np.array([spell_label(label) for label in labels]) != truth for labels in predicted)
     sums = [weight.sum(), (weight**2).sum(), weight @ first, weight @ second, weight @ (first & second)]
-    return np.array([len(truth), *sums])
+    values, *guessed = (_read_numbers(labels) for labels in (y, *predicted))
+    return np.array([len(truth), *sums, *(weight @ np.abs(each - values) for each in guessed)])
+
+
+def _read_numbers(labels: Sequence[Any]) -> np.ndarray:
+    """Return labels as numbers, NaN for one that is none."""
+    return pd.to_numeric(pd.Series(map(spell_label, labels), dtype=object), errors="coerce").to_numpy(float)
 
 
 def summarize_errors(counts: Sequence[float] | None = None) -> dict[str, Any]:
@@ -147,18 +209,19 @@ def summarize_errors(counts: Sequence[float] | None = None) -> dict[str, Any]:
 
     `counts` are those of `sum_mistakes`; weights make the rows count as fewer than they are.
     """
-    n_scored, total, squares, first, second, both = counts if counts is not None else [0] * 6
+    n_scored, total, squares, first, second, both, *distances = counts if counts is not None else [0] * 8
     if not total:
-        names = ("baseline_error", "source_only_error", "adapted_error")
+        names = ("baseline_error", "adapted_error")
         return {"scored": 0, **dict.fromkeys(names)}
     n, baseline, adapted = total**2 / squares, first / total, second / total
     return {
         "scored": int(n_scored),
         "baseline_error": baseline,
-        "source_only_error": baseline,
         "adapted_error": adapted,
         "adapted_error_interval": error_interval(adapted, n),
         "gain_interval": gain_interval((first - both) / total, (second - both) / total, n),
+        "mean_distance": distances[1] / total if np.isfinite(distances[1]) else None,
+        "baseline_distance": distances[0] / total if np.isfinite(distances[0]) else None,
     }
 
 
@@ -191,8 +254,7 @@ def explain_disagreement(
     rows = [i for i, answer in enumerate(predicted.disagrees) if answer]
     if not rows:
         return {"surest_rows": [], "words": []}
-    score = np.abs(predicted.student_score) if len(codes) == 2 else predicted.student_score
-    surest = sorted(rows, key=lambda i: -score[i])[:EXPLAINED_ROWS]
+    surest = sorted(rows, key=lambda i: -predicted.student_margin[i])[:EXPLAINED_ROWS]
     taken = sorted(surest)  # rows of a cluster are taken in their order
     unit = np.array([[-1.0], [1.0]]) if len(codes) == 2 else np.eye(len(codes))
     views = predicted.student, target.teacher["teacher"]
@@ -215,15 +277,32 @@ def describe_summary(summary: dict[str, Any], is_verbose: bool = False) -> Itera
 def describe_adapt(summary: dict[str, Any]) -> Iterator[str]:
     """Say what was read, how many predictions are wrong, the class shares, and what was written."""
     yield _describe_files(summary)
+    yield from describe_bridge(summary)
     for target in summary["targets"]:
         yield describe_error(target, summary)
         yield _describe_shares(target)
+        if is_undecided(target):
+            yield from tell_stories(target["readings"], Path(target["file"]).name)
     yield from describe_teachers(summary)
+    for note in summary["notes"]:
+        if not any(warning.startswith(note) for warning in summary["warnings"]):
+            yield f"Note: {note}."
     outputs = [summary["out"], summary["report"], summary.get("distilled", {}).get("out")]
     written = [describe_file(path) for path in outputs if path]
     if summary["model"]:
         written.insert(1, _describe_model(summary))
     yield f"Wrote {', '.join(written)}."
+
+
+def describe_bridge(summary: dict[str, Any]) -> Iterator[str]:
+    """Say from which language labels came, and what the model reads."""
+    if "bridge" in summary:
+        languages = " and ".join(dict.fromkeys(summary["bridge"]["languages"].values()))
+        source = summary["bridge"]["source_language"]
+        yield (
+            f"Labels came from {source} by sentence vectors; the model reads {languages} alone. Mistakes "
+            "that the vectors repeat are not in the expected error: label some rows to measure it."
+        )
 
 
 def _describe_model(summary: dict[str, Any]) -> str:
@@ -235,22 +314,29 @@ def _describe_model(summary: dict[str, Any]) -> str:
 
 
 def _describe_files(summary: dict[str, Any]) -> str:
-    labels = [f"{write_class(label)} {n:,}" for label, n in sorted(summary["labels"].items())]
-    labels[MOST_LABELS:] = [f"{len(labels) - MOST_LABELS:,} more"] if len(labels) > MOST_LABELS else []
-    parts = [
-        f"{source['file']}: {count(source['rows'], 'row')}{_count_odd(source)}, {source['labelled']:,} labels"
-        for source in summary["sources"]
-    ]
+    sources, targets = (
+        [FileRows(**{each.name: entry[each.name] for each in fields(FileRows)}) for entry in summary[side]]
+        for side in ("sources", "targets")
+    )
+    parts = [f"{describe_rows(file, summary['text'])}, {file.labelled:,} labels" for file in sources]
     if parts:
-        parts[-1] += f" ({', '.join(labels)})"
-    parts += [f"{t['file']}: {count(t['rows'], 'row')}{_count_odd(t)}" for t in summary["targets"]]
+        parts[-1] += f" ({list_counts(summary['labels'])})"
+    parts += [describe_rows(file, summary["target_text"]) for file in targets]
     return f"Read {'; '.join(parts)}."
 
 
-def _count_odd(entry: dict[str, Any]) -> str:
-    """Count the rows of a file that are empty, or could not be read."""
-    empty = f", {entry['empty']:,} empty" if entry["empty"] else ""
-    return empty + (f", {entry['bad_rows']:,} skipped as unreadable" if entry["bad_rows"] else "")
+def list_counts(labels: Mapping[str, int]) -> str:
+    """Write the number of rows of every class, those of ten classes at most."""
+    counts = [f"{write_class(label)} {n:,}" for label, n in sorted(labels.items())]
+    rest = [f"{len(counts) - MOST_LABELS:,} more"] if len(counts) > MOST_LABELS else []
+    return ", ".join([*counts[:MOST_LABELS], *rest])
+
+
+def describe_rows(file: FileRows, text: Sequence[str]) -> str:
+    """Count the rows of a file, those that are empty or could not be read too, and name its text."""
+    empty = f", {file.empty:,} empty" if file.empty else ""
+    bad = f", {file.bad_rows:,} skipped as unreadable" if file.bad_rows else ""
+    return f"{file.file}: {count(file.rows, 'row')}{empty}{bad}, text = {', '.join(text)}"
 
 
 def describe_teachers(summary: dict[str, Any]) -> Iterator[str]:
@@ -264,8 +350,9 @@ def describe_teachers(summary: dict[str, Any]) -> Iterator[str]:
         line = f"Teacher of {name}: {count(said['n_labels'], 'label')}, {wrong}; "
         line += f"the student disagrees on {count(said['n_disagreeing'], 'row')} (teacher_disagrees)."
         if said["words"]:
-            rows = ", ".join(f"{row:,}" for row in said["surest_rows"][:3])
-            line += f" It is surest in row {rows}, by the words {', '.join(said['words'])}."
+            surest = said["surest_rows"][:3]
+            rows = f"row{'s' if len(surest) > 1 else ''} {', '.join(f'{row:,}' for row in surest)}"
+            line += f" It is surest in {rows}, by the words {', '.join(said['words'])}."
         if said["n_scored"]:
             errors = [f"{who} {said[f'{who}_error']:.1%}" for who in ("teacher", "student", "both")]
             line += f" Wrong on {count(said['n_scored'], 'labelled row')}: {', '.join(errors)}."
@@ -274,11 +361,10 @@ def describe_teachers(summary: dict[str, Any]) -> Iterator[str]:
 
 def describe_details(summary: dict[str, Any]) -> Iterator[str]:
     """Say the rest: the text, the vocabulary, the settings, predictions left empty, notes."""
-    text = summary["text"] if isinstance(summary["text"], str) else ", ".join(summary["text"])
     is_less = summary["pivots"] < summary["vocabulary"]
     pivots = f", {summary['pivots']:,} of them reconstructed" if is_less else ""
     tokens = f"{summary['tokens']} ({summary['tokens_reason']})"
-    yield f"Text: {text}. Vocabulary: {summary['vocabulary']:,} terms of {tokens}{pivots}."
+    yield f"Vocabulary: {summary['vocabulary']:,} terms of {tokens}{pivots}."
     chosen = ", ".join(f"{name} {value:g}" for name, value in summary["chosen"].items())
     rule = "fixed" if summary["rule"] == "fixed" else f"{summary['rule']} over {summary['n_candidates']}"
     yield f"Settings: {chosen} ({rule}). Took {summary['seconds']:.0f} s."
@@ -293,35 +379,39 @@ def describe_details(summary: dict[str, Any]) -> Iterator[str]:
             yield f"{target['file']}: {target['n_doubtful']:,} predictions left empty by --min-confidence."
     if summary.get("distilled"):
         yield from describe_distilled(summary["distilled"])
-    if any(target["expected_error"] for target in summary["targets"]):
-        yield f"Expected errors: {EXPECTED_ERROR_RECORD}."
-    for note in (*summary["notes"], *summary["caution"]["reasons"]):
-        if not any(warning.startswith(note) for warning in summary["warnings"]):
-            yield f"Note: {note}."
 
 
 def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
     """Say in one sentence how many predictions of a target are wrong, measured or expected."""
     name, expected = Path(t["file"]).name, t["expected_error"]
     how = ", each predicted without its label" if summary.get("n_learnt") else ""
-    fell_back = " (not adapted: source only)" if t["fell_back"] else ""
     if t.get("scored"):
         low, high = t["adapted_error_interval"]
         taught_by = "the teacher's labels" if summary.get("sources") == [] else "the source"
+        taught_by = "the bridge's labels" if "bridge" in summary else taught_by
         baseline = f"{t['baseline_error']:.1%} with a linear SVM trained on {taught_by}"
         least, most = t["gain_interval"]
         gain = "adaptation hurt" if most < 0 else "too few labels to tell whether adaptation helped"
-        verdict = "" if t["fell_back"] else ": adaptation helped" if least > 0 else f": {gain}"
+        verdict = ": adaptation helped" if least > 0 else f": {gain}"
         verdict = _compare_with_chance(t["adapted_error"], t) or verdict
+        verdict += _describe_distance(t, summary)
         return (
-            f"{name}{fell_back}: {t['adapted_error']:.1%} wrong (95% interval {low:.1%} to {high:.1%}) on "
+            f"{name}: {t['adapted_error']:.1%} wrong (95% interval {low:.1%} to {high:.1%}) on "
             f"{count(t['scored'], 'labelled row')}{how}, {baseline}{verdict}."
         )
     n_learnt = summary.get("n_learnt")
     when = f"measured with {count(n_learnt, 'label')}" if n_learnt else "expected without labels"
     if expected and expected["error"] is not None:
         when += _compare_with_chance(expected["error"], t)
-    return f"{name}{fell_back}: {describe_expected(expected, when)}."
+    return f"{name}: {describe_expected(expected, when)}."
+
+
+def _describe_distance(target: dict[str, Any], summary: dict[str, Any]) -> str:
+    """Say how far predictions are from their labels, where more than two classes are numbers."""
+    distance, baseline = target["mean_distance"], target["baseline_distance"]
+    if distance is None or len(summary["labels"]) < 3:
+        return ""
+    return f"; on average {distance:.2f} away from the label, the SVM {baseline:.2f}"
 
 
 def _compare_with_chance(error: float, target: dict[str, Any]) -> str:
@@ -352,8 +442,16 @@ def choose_next(summary: dict[str, Any]) -> Iterator[str]:
     if summary["report"] and is_scored:
         yield f"Next: open {summary['report']}"
         return
+    is_open_question = any(map(is_undecided, summary["targets"]))
+    if is_open_question:
+        shares = ",".join(f"{label}=..." for label in target["predicted_shares"])
+        yield (
+            f"Do you know the class shares? Add --target-shares {SAME} (as in the source), or numbers: "
+            f"--target-shares {shares}"
+        )
     if not model:
-        yield "Next: add --model FILE --updatable, for `undrift predict` and `undrift label`."
+        questions = " Five answers there decide between the readings." if is_open_question else ""
+        yield f"Next: add --model FILE --updatable, for `undrift predict` and `undrift label`.{questions}"
         return
     domain = ["--domain", Path(target["file"]).name] if len(summary["targets"]) > 1 else []
     if is_scored or not summary["model"]:
@@ -361,6 +459,8 @@ def choose_next(summary: dict[str, Any]) -> Iterator[str]:
         command = ["predict", model, "NEW.csv", *domain, "--out", "FILE"]
     else:
         learn = ", and to learn from them" if summary["updatable"] else ""
-        yield f"Next: label some rows, to measure the error{learn}:"
+        decide = "answer five questions, which decide between the readings"
+        start = f"Next: {decide}" if is_open_question else "Next: label some rows"
+        yield f"{start}, to measure the error{learn}:"
         command = ["label", model, target["file"], *domain]
     yield f"  {shlex.join(['undrift', *command])}"

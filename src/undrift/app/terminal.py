@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from ..errors import UndriftWarning, escape_controls
+from ..errors import UndriftWarning, escape_controls, wrap_line
 
 
 class SafeConsole(Console):
@@ -119,18 +119,16 @@ def run_job(run: Callable[[StageBar], Any], stages: dict[str, float] | None = No
         bar = StageBar(progress, stages)
         with follow_steps(partial(show_layers, bar)):
             result = run(bar)
-    for item in caught:
-        if issubclass(item.category, UndriftWarning):
-            show_warning(str(item.message))
+    given = [str(item.message) for item in caught if issubclass(item.category, UndriftWarning)]
+    for message in dict.fromkeys(given):
+        show_warning(message)
     return result
 
 
-def show_summary(summary: dict[str, Any], describe: Callable[[Any], Iterable[str]], *, as_json: bool) -> None:
-    """Print a summary and its warnings: as JSON, or in lines, those with an indent as they are."""
-    for warning in summary.get("warnings", ()):
-        show_warning(warning)
+def show_summary(summary: Any, describe: Callable[[Any], Iterable[str]], *, as_json: bool) -> None:
+    """Print a summary: as JSON, or in lines, those with an indent as they are."""
     if as_json:
-        show_json(summary)
+        show_json(summary if isinstance(summary, dict) else summary.to_dict())
         return
     say_lines(describe(summary))
 
@@ -190,7 +188,17 @@ def show_json(data: Any) -> None:
 
 def show_warning(message: str) -> None:
     """Print a warning on standard error, in one line."""
-    messages.print(f"[yellow]warning:[/] {escape(message)}", soft_wrap=True)
+    line = f"warning: {escape_controls(message)}"
+    line = wrap_line(line, messages.width) if messages.is_terminal else line
+    text = Text(line)
+    text.stylize("yellow", 0, len("warning:"))
+    messages.print(text, soft_wrap=True)
+
+
+def show_hint(message: str) -> None:
+    """Print on a terminal, before long work, what the user may want to do otherwise."""
+    if messages.is_terminal and not output.quiet:
+        messages.print(Text(wrap_line(f"note: {message}", messages.width)), soft_wrap=True)
 
 
 def describe_file(path: str) -> str:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import copy
-import html
-import json
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ..core import Rows as Matrix
 from ..errors import count, warn
-from ..files import replace_file
-from ..inputs import spell_label
+from ..method import list_row_keys
 from ..persist import save_model
 from ..scoring import describe_expected, describe_shares, error_interval, list_shares
 from ..text import TextAdapter
 from .domains import open_rows, read_domains, refuse_overwriting
 from .drift import describe_target
-from .job import Job, ShowStage, ignore_stage
+from .job import AskJob, ModelJob, ShowStage, UpdateJob, ignore_stage
 from .labels import (
     ESTIMATE,
     PREDICTIONS,
@@ -35,18 +31,19 @@ from .labels import (
     read_labels,
 )
 from .predict import open_model
+from .stories import name_winner
 from .summary import sum_mistakes
-from .tables import TableError, with_added, write_table
+from .tables import Style, TableError, with_added, write_table
 from .terminal import describe_file
 
 FEW_KNOWN = 0.5  # share of rows with a known term below which a batch is not like the target
 FEW_MEASURED = 20  # labels below which no error is measured
 
 
-def open_updatable(job: Job, path: Path) -> tuple[TextAdapter, str, tuple[str, ...]]:
+def open_updatable(job: ModelJob, path: Path) -> tuple[TextAdapter, str, tuple[str, ...]]:
     """Load a model that can be updated, as `open_model` does."""
     adapter, target, text = open_model(job, path)
-    if adapter.classifier_.update_state_ is None:
+    if adapter.classifier_.memory_ is None:
         raise ValueError(
             f"{job.model} holds no training rows, which `undrift ask` and `undrift update` need: run "
             "`undrift adapt` again with --model and --updatable"
@@ -54,11 +51,8 @@ def open_updatable(job: Job, path: Path) -> tuple[TextAdapter, str, tuple[str, .
     return adapter, target, text
 
 
-def run_ask(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
+def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
     """Write the rows that are most worth labelling, with all their columns; returns a summary."""
-    is_for_tool = job.reading.tool is not None
-    if is_for_tool and job.out.suffix != ".json":
-        raise TableError(f"{job.out}: Label Studio imports files that end in .json")
     refuse_overwriting(job.out, [job.model, job.input])
     adapter, name, text = open_updatable(job, job.input)
     (target,) = read_domains([job.input], job.reading, text, show_stage)
@@ -68,12 +62,8 @@ def run_ask(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
     options: dict[str, Any] = {"target": name, "random_state": job.seed}
     rows, weights = adapter.ask(target.documents, job.n, job.purpose, return_weights=True, **options)
     facts = {SAMPLED: job.purpose, WEIGHT: [round(float(w), 6) if w else None for w in weights]}
-    chosen = target.frame.iloc[rows].assign(**facts)
-    if is_for_tool:
-        _write_tasks(job.out, chosen, [target.documents[row] for row in rows])
-    else:
-        with write_table(job.out, kinds) as write:
-            write(chosen)
+    with write_table(job.out, kinds, Style(target.delimiter, job.reading.safe_cells)) as write:
+        write(target.frame.iloc[rows].assign(**facts))
     return {
         "model": str(job.model),
         "input": str(job.input),
@@ -81,27 +71,9 @@ def run_ask(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
         "rows": target.n_rows,
         "asked": len(rows),
         "purpose": job.purpose,
-        "interface": _write_interface(adapter.classes_.tolist()) if is_for_tool else None,
         "bad_rows": target.n_bad,
         "domain": job.domain,
     }
-
-
-def _write_tasks(path: Path, rows: pd.DataFrame, texts: Sequence[str]) -> None:
-    """Write tasks as Label Studio imports them; its text is always called `text`."""
-    tasks = [
-        {"data": {**row, "text": text}} for row, text in zip(rows.to_dict("records"), texts, strict=True)
-    ]
-    content = json.dumps(tasks, ensure_ascii=False, indent=1, default=str)
-    with replace_file(path) as new:
-        new.write_text(f"{content}\n", encoding="utf-8", errors="backslashreplace")
-
-
-def _write_interface(classes: Sequence[Any]) -> str:
-    """Return the labelling interface that Label Studio needs for these classes."""
-    choices = "".join(f'<Choice value="{html.escape(spell_label(label))}"/>' for label in classes)
-    text = '<Text name="text" value="$text"/>'
-    return f'<View>{text}<Choices name="label" toName="text">{choices}</Choices></View>'
 
 
 def describe_ask(summary: dict[str, Any]) -> Iterator[str]:
@@ -110,22 +82,16 @@ def describe_ask(summary: dict[str, Any]) -> Iterator[str]:
     rows = count(summary["rows"], "row")
     yield f"Wrote {summary['out']}: {summary['asked']:,} of {rows} to label, {why}."
     path = Path(summary["model"])
-    is_for_tool = summary["interface"] is not None
-    command = ["undrift", "update", summary["model"], "EXPORT.json" if is_for_tool else summary["out"]]
+    command = ["undrift", "update", summary["model"], summary["out"]]
     command += ["--domain", summary["domain"]] if summary["domain"] else []
     command += ["--out", str(path.with_stem(f"{path.stem}-updated"))]
-    if is_for_tool:
-        yield "Next: import it into Label Studio with this interface, label, and export as JSON:"
-        yield f"  {summary['interface']}"
-        yield "Then"
-    else:
-        yield "Next: fill in the column `label`, then"
+    yield "Next: fill in the column `label`, then"
     yield f"  {shlex.join(command)}"
 
 
-def run_update(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
+def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
     """Update a model by labels, or by a new batch, and save it; returns a summary."""
-    path = job.labels or job.input
+    path = job.rows
     adapter, name, text = open_updatable(job, path)
     refuse_overwriting(job.out, [path])
     before = adapter.classifier_.targets_[name]["expected_error"]
@@ -144,33 +110,33 @@ def run_update(job: Job, show_stage: ShowStage = ignore_stage) -> dict[str, Any]
 
 
 def _learn_labels(
-    adapter: TextAdapter, name: str, text: Sequence[str], job: Job, show_stage: ShowStage
+    adapter: TextAdapter, name: str, text: Sequence[str], job: UpdateJob, show_stage: ShowStage
 ) -> dict[str, Any]:
     """Learn the labels in a file, and measure the error on them by cross-fitting."""
     assert job.labels is not None
     show_stage(f"reading {job.labels.name}", None)
     table = open_rows(job.labels, job.reading)
-    by_key = read_labels(table, text, [job.label], adapter.classes_.tolist())
+    merges = adapter.facts_.get("merges")
+    by_key = read_labels(table, text, [job.label], adapter.classes_.tolist(), merges)
     given, classifier = list(by_key.values()), adapter.classifier_
     X = adapter.vectorizer_.transform([label.text for label in given])
     if not X.nnz:
         raise TableError(f"{job.labels}: no labelled text has a word that the model knows")
     y = np.array([label.label for label in given], dtype=object)
-    position = classifier.find_target(name)
-    state, without = classifier.update_state_, _withdraw_labels(classifier, X, name)
+    without = _withdraw_labels(classifier, X, name)
     weights = np.array([label.weight for label in given])
     labels = TrainingLabels(X, y, np.full(len(y), name, dtype=object), list(by_key), weights)
     show_stage("measuring the error", None)
     summary = {
         "labels": str(job.labels),
         "n_labels": len(given),
-        "n_unmatched": _count_unmatched(state, X, position),
+        "n_unmatched": _count_unmatched(classifier, X, name),
         "expected_error_before": without.targets_[name]["expected_error"],
         "measured_before": _measure_error(given, without.predict(X, target=name)),
         "measured": _measure_error(given, cross_fit(without, labels)),
     }
     show_stage("learning the labels", None)
-    rows = state.input_of(position)
+    rows = classifier.list_rows(name)
     old = classifier.predict(rows, target=name)
     learn_labels(classifier, labels)
     n_changed = int((classifier.predict(rows, target=name) != old).sum())
@@ -179,17 +145,17 @@ def _learn_labels(
 
 def _withdraw_labels(classifier: Any, X: Matrix, name: str) -> Any:
     """Return the classifier without the labels of these rows that it has learnt before."""
-    if classifier.update_state_.labelled is None:
+    if not len(classifier.list_labelled(name)[1]):
         return classifier
     return copy.copy(classifier).update(X, [None] * X.shape[0], target=name)
 
 
-def _count_unmatched(state: Any, X: Matrix, position: int) -> int:
-    """Count the rows that are neither among those of the fit nor in the last batch."""
-    batch, domain = state.input_of(position), np.full(X.shape[0], position)
-    known = set(state.list_keys(batch, np.full(batch.shape[0], position)))
-    is_new = np.array([key not in known for key in state.list_keys(X, domain)])
-    return int((is_new & (state.find_anchors(X, domain) < 0)).sum())
+def _count_unmatched(classifier: Any, X: Matrix, name: str) -> int:
+    """Count the rows that are not among those of the target that the model keeps."""
+    rows = classifier.list_rows(name)
+    known = set(list_row_keys(rows, np.zeros(rows.shape[0], dtype=int)))
+    keys = list_row_keys(X.astype(rows.dtype), np.zeros(X.shape[0], dtype=int))
+    return sum(key not in known for key in keys)
 
 
 def _measure_error(given: Sequence[GivenLabel], predicted: np.ndarray) -> dict[str, Any] | None:
@@ -211,10 +177,10 @@ def _measure_error(given: Sequence[GivenLabel], predicted: np.ndarray) -> dict[s
 
 
 def _take_batch(
-    adapter: TextAdapter, name: str, text: Sequence[str], job: Job, show_stage: ShowStage
+    adapter: TextAdapter, name: str, text: Sequence[str], job: UpdateJob, show_stage: ShowStage
 ) -> dict[str, Any]:
     """Take a new batch of the target, and the reference of later checks."""
-    (target,) = read_domains([job.input], job.reading, text, show_stage)
+    (target,) = read_domains([job.rows], job.reading, text, show_stage)
     show_stage("taking the batch", None)
     X = adapter.vectorizer_.transform(target.documents)
     known = float(np.mean(np.diff(X.indptr) > 0))
@@ -248,14 +214,11 @@ def describe_update(summary: dict[str, Any]) -> Iterator[str]:
     if summary["target_shares"]:
         shares = list_shares(summary["target_shares"], summary["target_shares_interval"])
         yield f"Class shares: {shares}."
+    if "n_labels" in summary and summary["readings"]:
+        yield name_winner(summary["readings"])
     yield f"Wrote {describe_file(summary['out'])}."
-    if _is_contradicted(summary):
-        labels = shlex.join(["--labels", summary["labels"], "--use-labels", "both"])
-        yield "Next: fit again with the labels, so that pseudo-labels follow them too:"
-        yield f"  undrift adapt SOURCE.csv TARGET.csv --label COL {labels} --out predicted.csv"
-    else:
-        yield "Next: predict with it:"
-        yield f"  undrift predict {shlex.join([summary['out']])} NEW.csv --out predicted.csv"
+    yield "Next: predict with it:"
+    yield f"  undrift predict {shlex.join([summary['out']])} NEW.csv --out predicted.csv"
 
 
 def _is_contradicted(summary: dict[str, Any]) -> bool:

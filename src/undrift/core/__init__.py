@@ -22,22 +22,26 @@ from .array import Array, NotPositiveDefinite, Rows, array_ops, stack_rows
 from .blocks import (
     BLOCK_ENTRIES,
     Blocks,
+    HostShelf,
+    IsFew,
     StoredBlocks,
     StreamedBlocks,
     row_slices,
     split_rows,
     take_rows,
 )
-from .denoise import Layer, SingularSystem, denoise, select_noise
+from .denoise import Layer, SingularSystem, System, denoise
+from .form import Form, choose_form, hidden_form
 from .gram import (
     add_domain_centred_gram,
-    decision_scores,
     domain_centred_gram,
     primal_weights,
     shifted_inverse,
+    shifted_solve,
     submatrix,
 )
-from .numpy_ops import ACTIVATIONS, N_PROCESSORS
+from .numpy_ops import ACTIVATIONS
+from .packing import Bits, PackedLayer, PackedRows, pack_layers, unpack_layers
 from .row_form import RowCoef
 from .scatter import CrossScatter, Moments, Scatter, mean_square, moments, scatter
 from .stack import (

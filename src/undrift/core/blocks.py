@@ -1,4 +1,4 @@
-"""Rows in blocks: in memory, in a temporary file, or read again for every pass.
+"""Rows in blocks: in memory, in a temporary file, on a device, or read again for every pass.
 
 Each class has `map`, which applies a layer lazily, and `total`, which reads every block once and sums over
 them, so that a layer's product, its activation and the next scatter are computed on a block while it is in
@@ -8,23 +8,21 @@ cache. *Blocks are rows, parts are columns.*
 from __future__ import annotations
 
 import mmap
-import operator
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from .array import Array, Rows
 from .denoise import Layer
 from .scatter import Moments, moments
 
 T = TypeVar("T")
+IsFew: TypeAlias = Callable[[int, int], bool]  # takes numbers of rows and columns
 
 # Entries of a block of hidden rows: large enough for full speed, small enough that a second one is cheap.
 BLOCK_ENTRIES = 2**25
@@ -33,8 +31,11 @@ BLOCK_ENTRIES = 2**25
 class Blocks(Protocol):
     """Rows of one domain, in blocks."""
 
-    def map(self, layer: Layer) -> Blocks:
-        """Return the same rows after `layer`, computed when they are needed."""
+    def map(self, layer: Layer, hidden: Array | None = None) -> Blocks:
+        """Return the same rows after `layer`: `hidden`, where they are known, or computed when needed."""
+
+    def gather(self, is_few: IsFew) -> list[Rows] | None:
+        """Return the blocks before any layer where their rows are few; None where they are not."""
 
     def total(self, fn: Callable[[Rows], Any]) -> Any:
         """Sum `fn` over the blocks; its results must support addition."""
@@ -68,100 +69,94 @@ def apply_layers(block: Rows, layers: Iterable[Layer]) -> Rows:
     return block
 
 
-@dataclass
-class Store:
-    """Hidden rows after `layers`, which the next layer overwrites; not valid while `layers` is empty."""
+class HostShelf:
+    """Keeps blocks in memory; hidden rows that are more than `memory_budget` bytes in temporary files."""
 
-    rows: np.ndarray | None = None
-    layers: tuple[Layer, ...] = ()
+    def __init__(self, memory_budget: float = float("inf")) -> None:
+        self.memory_budget = memory_budget
 
-    def precedes(self, layers: tuple[Layer, ...]) -> bool:
-        """Tell whether `layers` begin with the layers of the stored rows."""
-        return len(self.layers) <= len(layers) and all(map(operator.is_, self.layers, layers))
+    def place(self, block: Rows) -> Rows:
+        """Return a given block as it is kept."""
+        return block
+
+    def fits(self, n_bytes: float) -> bool:
+        """Tell whether hidden rows of this size are kept in memory."""
+        return n_bytes <= self.memory_budget
+
+    def keep(self, hidden: np.ndarray, n_bytes: float) -> np.ndarray:
+        """Return a block as it is kept, of hidden rows that have `n_bytes` in all."""
+        if self.fits(n_bytes):
+            return hidden
+        kept = map_file(hidden.shape, hidden.dtype)
+        kept[:] = hidden
+        forget_pages(kept)
+        return kept
+
+    def load(self, kept: Rows) -> Iterator[Rows]:
+        """Yield a block for use; pages of a temporary file are given back after that."""
+        yield kept
+        forget_pages(kept)
 
 
 class StoredBlocks:
-    """Rows of this process, with their hidden rows stored in memory or in a temporary file.
+    """Rows of this process, with the rows after a layer kept once they have been computed.
 
-    The given blocks are never written to. A layer's output overwrites that of the layer before it; rows of a
-    depth that has been overwritten are computed again from the blocks.
+    The given blocks are never written to. A `shelf` decides where blocks are kept: in memory or a temporary
+    file, or on a device.
     """
 
-    def __init__(self, blocks: Sequence[Rows], *, memory_budget: float = float("inf")) -> None:
-        self._blocks = list(blocks)
-        self._memory_budget = memory_budget
-        self._layers: tuple[Layer, ...] = ()
-        self._store = Store()
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and of columns."""
-        width = self._layers[-1].coef.shape[1] if self._layers else self._blocks[0].shape[1]
-        return sum(block.shape[0] for block in self._blocks), width
-
-    @property
-    def n_stored(self) -> int:
-        """Number of entries, without the zeros of sparse rows."""
-        if self._layers:
-            return self.shape[0] * self.shape[1]
-        return sum(block.nnz if sp.issparse(block) else block.size for block in self._blocks)
+    def __init__(self, blocks: Sequence[Rows], shelf: Any = None) -> None:
+        self._shelf = shelf or HostShelf()
+        self.sizes = [block.shape[0] for block in blocks]
+        self.width, self.itemsize = blocks[0].shape[1], blocks[0].dtype.itemsize
+        self._before: StoredBlocks | None = None  # the rows that `_layer` is applied to
+        self._layer: Layer | None = None
+        self._kept: list[Any] | None = [self._shelf.place(block) for block in blocks]
 
     def fits_memory(self) -> bool:
-        """Tell whether the rows may be in memory, dense, once more."""
-        n_bytes = self.n_stored * self._blocks[0].dtype.itemsize
-        return n_bytes <= self._memory_budget
+        """Tell whether hidden rows of this width are kept in memory."""
+        return bool(self._shelf.fits(sum(self.sizes) * self.width * self.itemsize))
 
-    def map(self, layer: Layer, hidden: np.ndarray | None = None) -> StoredBlocks:
-        """Return the same rows after `layer`: `hidden`, or else computed when they are needed."""
-        mapped = StoredBlocks(self._blocks, memory_budget=self._memory_budget)
-        mapped._layers = (*self._layers, layer)
+    def gather(self, is_few: IsFew) -> list[Rows] | None:
+        """Return the blocks where their rows are few; None where they are not."""
+        return list(self) if is_few(sum(self.sizes), self.width) else None
+
+    def map(self, layer: Layer, hidden: Array | None = None) -> StoredBlocks:
+        """Return the same rows after `layer`: `hidden`, or computed when they are needed."""
+        mapped: StoredBlocks = object.__new__(type(self))
+        vars(mapped).update(vars(self), width=len(layer.intercept), _before=self, _layer=layer, _kept=None)
         if hidden is not None:
-            mapped._store = Store(hidden, mapped._layers)
-        elif self._layers:  # the first layers of several stacks may share the blocks, not the store
-            mapped._store = self._store
+            edges = np.cumsum([0, *self.sizes]).tolist()
+            for _ in mapped._keep(hidden[start:stop] for start, stop in pairwise(edges)):
+                pass
         return mapped
 
     def total(self, fn: Callable[[Rows], T]) -> T:
-        """Sum `fn` over the blocks; computes and stores the layers that `map` deferred."""
+        """Sum `fn` over the blocks; computes and keeps those that `map` deferred."""
         return sum_in_place(fn(block) for block in self)
 
     def __iter__(self) -> Iterator[Rows]:
         """Yield the rows, block by block; a block is valid until the next one is yielded."""
-        if not self._layers:
-            yield from self._blocks
-        elif self._store.precedes(self._layers):
-            yield from self._read_stored()
+        if self._kept is None:
+            assert self._before is not None
+            assert self._layer is not None
+            yield from self._keep(map(self._layer, self._before))
         else:
-            yield from (apply_layers(block, self._layers) for block in self._blocks)
+            for kept in self._kept:
+                yield from self._shelf.load(kept)
 
-    def _read_stored(self) -> Iterator[np.ndarray]:
-        """Yield the stored rows, applying first the layers that are still to come."""
-        store, edges = self._store, np.cumsum([0, *(block.shape[0] for block in self._blocks)]).tolist()
-        start, store.layers = len(store.layers), ()  # not valid while it is being overwritten
-        pending = self._layers[start:]
-        scratch = None  # one block's output, reused: new memory for each block would cost more than the copy
-        for block, (first, last) in zip(self._blocks, pairwise(edges), strict=True):
-            hidden = store.rows[first:last] if start and store.rows is not None else block
-            if pending:
-                if scratch is None or len(scratch) < last - first:
-                    scratch = output = pending[-1](apply_layers(hidden, pending[:-1]))
-                else:
-                    output = pending[-1](apply_layers(hidden, pending[:-1]), out=scratch[: last - first])
-                if store.rows is None:
-                    store.rows = allocate((edges[-1], output.shape[1]), output.dtype, self._memory_budget)
-                hidden = store.rows[first:last]
-                hidden[:] = output
-            yield hidden
-            forget_pages(store.rows)
-        store.layers = self._layers
+    def _keep(self, blocks: Iterable[Rows]) -> Iterator[Rows]:
+        """Yield the blocks of this depth, and keep each; what they were computed from is then let go."""
+        kept = []
+        for block in blocks:
+            kept.append(self._shelf.keep(block, sum(self.sizes) * self.width * self.itemsize))
+            yield block
+        self._kept, self._before = kept, None
 
 
-def allocate(shape: tuple[int, int], dtype: np.dtype, memory_budget: float) -> np.ndarray:
-    """Allocate an array: in memory, or above `memory_budget` bytes in a temporary memory-mapped file."""
-    n_bytes = shape[0] * shape[1] * np.dtype(dtype).itemsize
-    if n_bytes <= memory_budget:
-        return np.empty(shape, dtype)
-    # an unnamed file: the system removes it when the array is freed, however the process ends
+def map_file(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Return an array in an unnamed file: the system removes it when the array is freed, however that is."""
+    n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile(prefix="undrift-") as file:
         reserve(file.fileno(), n_bytes)
         return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
@@ -180,7 +175,7 @@ def reserve(descriptor: int, n_bytes: int) -> None:
         ) from error
 
 
-def forget_pages(rows: np.ndarray | None) -> None:
+def forget_pages(rows: Any) -> None:
     """Allow the system to free the pages that cache a memory-mapped array."""
     mapped = getattr(rows, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
@@ -190,16 +185,25 @@ def forget_pages(rows: np.ndarray | None) -> None:
 class StreamedBlocks:
     """Rows read again for every pass, from an iterable of blocks that can be iterated more than once.
 
-    Nothing is stored: hidden rows are computed from each block as it is read.
+    Hidden rows are never kept: they are computed from each block as it is read.
     """
 
     def __init__(self, source: Iterable[Rows], layers: tuple[Layer, ...] = ()) -> None:
-        self._source = source
-        self._layers = layers
+        self._source, self._layers = source, layers
 
-    def map(self, layer: Layer) -> StreamedBlocks:
-        """Return the same rows after `layer`."""
+    def map(self, layer: Layer, hidden: Array | None = None) -> StreamedBlocks:
+        """Return the same rows after `layer`, computed as they are read; `hidden` is not kept."""
         return StreamedBlocks(self._source, (*self._layers, layer))
+
+    def gather(self, is_few: IsFew) -> list[Rows] | None:
+        """Return the blocks of the source where their rows are few; reading stops where they are not."""
+        gathered, n = [], 0
+        for block in self._source:
+            n += block.shape[0]
+            if not is_few(n, block.shape[1]):
+                return None
+            gathered.append(block)
+        return gathered
 
     def total(self, fn: Callable[[Rows], T]) -> T:
         """Sum `fn` over the blocks, in one pass over the source."""
@@ -215,28 +219,19 @@ def take_rows(blocks: Iterable[Rows], rows: np.ndarray, out: Array, places: np.n
 
     One pass over the blocks of one domain. `out` has at least ``len(rows)`` rows.
     """
-
-    def copy_block(block: Rows, start: int) -> Moments:
+    start, total = 0, None
+    for block in blocks:
         first, last = np.searchsorted(rows, (start, start + block.shape[0]))
         if first < last:
             out[as_slice(places[first:last])] = block[as_slice(rows[first:last] - start)]
-        return moments(block)
-
-    return sum_in_place(copy_block(block, start) for block, start in blocks_with_offsets(blocks))
-
-
-def blocks_with_offsets(blocks: Iterable[Rows]) -> Iterable[tuple[Rows, int]]:
-    """Yield each block with the number of its first row."""
-    start = 0
-    for block in blocks:
-        yield block, start
+        total = moments(block) if total is None else total + moments(block)
         start += block.shape[0]
+    assert total is not None
+    return total
 
 
 def as_slice(rows: np.ndarray) -> Any:
     """Return ascending row numbers as a slice where they are contiguous, which avoids a copy."""
-    if len(rows) == 0:
-        return slice(0, 0)
-    if rows[-1] - rows[0] + 1 == len(rows):
+    if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows

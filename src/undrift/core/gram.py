@@ -7,17 +7,18 @@ gives the Gram matrix of every depth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .array import Array, NotPositiveDefinite, Rows, array_ops
 from .blocks import row_slices
-from .denoise import Layer
-from .stack import hidden_rows
+from .numpy_ops import stripes
 
 CENTRED_ENTRIES = 2**22  # entries of the rows that are centred at once, in place
+REFINEMENTS = 4  # at most, of a float32 solution; the last one must have changed it by less than
+REFINED = 1e-4  # of its norm, so that the error left is about the square of that
 
 
 def domain_centred_gram(H: Rows, means: np.ndarray, domain: np.ndarray) -> Array:
@@ -36,6 +37,14 @@ def domain_centred_gram(H: Rows, means: np.ndarray, domain: np.ndarray) -> Array
     return K
 
 
+def centre_rows(H: Array, means: np.ndarray, domain: np.ndarray) -> Array:
+    """Subtract the mean of each row's domain, a row of `means`, in the memory of `H`."""
+    means_like_H = array_ops(H).like(means, H)
+    for rows in row_slices(len(H), H.shape[1], CENTRED_ENTRIES):
+        H[rows] -= means_like_H[domain[rows]]
+    return H
+
+
 def add_domain_centred_gram(
     K: Array, H: Array, means: np.ndarray, domain: np.ndarray, share: float = 1.0
 ) -> Array:
@@ -43,11 +52,7 @@ def add_domain_centred_gram(
 
     The rows are centred in place: `H` is overwritten.
     """
-    ops = array_ops(H)
-    means_like_H = ops.like(means, H)
-    for rows in row_slices(len(H), H.shape[1], CENTRED_ENTRIES):
-        H[rows] -= means_like_H[domain[rows]]
-    return ops.add_inner_products(K, H, share)
+    return array_ops(H).add_inner_products(K, centre_rows(H, means, domain), share)
 
 
 def submatrix(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
@@ -58,17 +63,75 @@ def submatrix(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
 
 
 def shifted_inverse(K: Array, shift: np.ndarray) -> Array:
-    """``(K + diag(shift))^-1`` of a positive semidefinite `K`, in float64 if its precision is too coarse."""
+    """``(K + diag(shift))^-1`` of a positive semidefinite `K`, by float64 if its precision is too coarse."""
     ops, diagonal = array_ops(K), np.arange(len(K))
     for dtype in dict.fromkeys((K.dtype, ops.float64)):
         M = ops.cast(K + 0, dtype)
         M[diagonal, diagonal] += ops.like(shift, M)
         try:
             with ops.full_precision():
-                return ops.spd_inverse(M)
+                return ops.cast(ops.spd_inverse(M), K.dtype)
         except NotPositiveDefinite as error:
             failed = error
     raise failed
+
+
+def shifted_solve(K: Array, shift: np.ndarray, B: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """``(K + diag(shift))^-1 B`` for a positive semidefinite `K`, which is not changed: float64, on the host.
+
+    With `rows`, for ``K[rows][:, rows]``, which is copied only where it is factored. A float32 matrix is
+    factored in float32, at half the cost, and the solution refined by residuals in float64.
+    """
+    ops, failed = array_ops(K), NotPositiveDefinite(0)
+    for dtype in dict.fromkeys((K.dtype, ops.float64)):
+        try:
+            factor = _factor(K, shift, rows, dtype)
+        except NotPositiveDefinite as error:
+            failed = error
+            continue
+        X = _solve(factor, B)
+        if dtype == ops.float64 or _refine(X, factor, K, shift, B, rows):
+            return X
+    raise failed
+
+
+def _take(K: Array, rows: np.ndarray | None, first: slice, second: slice) -> Array:
+    """Return a part of ``K[rows][:, rows]``."""
+    return K[first, second] if rows is None else submatrix(K, rows[first], rows[second])
+
+
+def _factor(K: Array, shift: np.ndarray, rows: np.ndarray | None, dtype: Any) -> Array:
+    """Lower Cholesky factor of ``K[rows][:, rows] + diag(shift)``."""
+    ops, n = array_ops(K), len(shift)
+    M = ops.empty_like(K, (n, n), dtype)
+    for part in stripes(n):  # pages above the diagonal are never touched, and take no memory
+        left = slice(None, part.stop)
+        M[part, left] = _take(K, rows, part, left)
+    return ops.factor_spd(M, shift)
+
+
+def _solve(factor: Array, B: np.ndarray) -> np.ndarray:
+    """Solve with a factor; the result is float64."""
+    ops = array_ops(factor)
+    solved: np.ndarray = ops.to_numpy(ops.solve_factored(factor, ops.like(B, factor)))
+    return solved.astype(np.float64)
+
+
+def _refine(
+    X: np.ndarray, factor: Array, K: Array, shift: np.ndarray, B: np.ndarray, rows: np.ndarray | None
+) -> bool:
+    """Refine a solution in place; tell whether that converges."""
+    ops = array_ops(K)
+    for _ in range(REFINEMENTS):
+        residual = B - shift[:, None] * X
+        for part in stripes(len(B)):
+            some = ops.cast(_take(K, rows, part, slice(None)), ops.float64)
+            residual[part] -= ops.to_numpy(some @ ops.like(X, some))
+        step = _solve(factor, residual)
+        X += step
+        if np.all(np.linalg.norm(step, axis=0) <= REFINED * np.linalg.norm(X, axis=0)):
+            return True
+    return False
 
 
 def primal_weights(H: Rows, means: np.ndarray, domain: np.ndarray, dual: np.ndarray) -> np.ndarray:
@@ -78,12 +141,3 @@ def primal_weights(H: Rows, means: np.ndarray, domain: np.ndarray, dual: np.ndar
     by_domain = np.zeros((len(means), dual.shape[1]))
     np.add.at(by_domain, domain, dual)
     return weights - (means.T @ by_domain).astype(weights.dtype)
-
-
-def decision_scores(X: Rows, layers: Sequence[Layer], weights: Sequence[Array]) -> np.ndarray:
-    """``sum_t h^t w_t`` in one forward pass."""
-    ops = array_ops(X)
-    scores = ops.to_numpy(X @ weights[0])
-    for H, w in zip(hidden_rows(layers, X), weights[1:], strict=True):
-        scores = scores + ops.to_numpy(H @ w)
-    return scores

@@ -17,17 +17,16 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import blas, lapack
 
+from ..machine import count_processors
 from .array import NotPositiveDefinite, Rows
 
 float64 = np.float64
 full_precision = nullcontext  # products are never rounded here
-N_PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 # the limit of BLAS counts here too, so that several processes can share a machine
 _ALLOWED = os.environ.get("OMP_NUM_THREADS", "")
-N_THREADS = min(int(_ALLOWED), N_PROCESSORS) if _ALLOWED.isdigit() and int(_ALLOWED) else N_PROCESSORS
-REFINEMENTS = 4  # at most, of a float32 solution; the last one must have changed it by less than
-REFINED = 1e-4  # of its norm, so that the error left is about the square of that
+N_THREADS = min(int(_ALLOWED) if _ALLOWED.isdigit() and int(_ALLOWED) else 1024, count_processors())
 STRIPE = 512  # columns (or rows) of a d-wide matrix processed at once: with d = 5,000 they fit a shared cache
+STRIPE_ENTRIES = 2**21  # entries of a dense matrix that sparse rows are multiplied by at once, for the same
 
 
 def stripes(n: int, size: int = STRIPE) -> list[slice]:
@@ -59,11 +58,19 @@ def column_sums(X: Rows) -> np.ndarray:
     return total
 
 
-def energy(X: Rows) -> float:
-    """Sum of the squares of all entries."""
+def column_energies(X: Rows) -> np.ndarray:
+    """Sum the squares of each column in float64; return shape (d,)."""
     if sp.issparse(X):
-        return float(np.dot(X.data.astype(np.float64), X.data))
-    return float(np.einsum("ij,ij->i", X, X).sum(dtype=np.float64))
+        return np.bincount(X.indices, X.data.astype(np.float64) ** 2, minlength=X.shape[1])
+    total = np.zeros(X.shape[1])
+    for rows in stripes(len(X), 64):
+        total += np.square(X[rows], dtype=np.float64).sum(axis=0)
+    return total
+
+
+def is_sparse(X: Rows) -> bool:
+    """Tell whether the rows are CSR."""
+    return bool(sp.issparse(X))
 
 
 def nonzero_counts(X: Rows) -> np.ndarray:
@@ -130,9 +137,9 @@ def stack(blocks: Sequence[Rows]) -> Rows:
     return sp.vstack(blocks, format="csr") if any(map(sp.issparse, blocks)) else np.concatenate(blocks)
 
 
-def empty_like(A: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an uninitialised array of `shape` in the dtype of `A`."""
-    return np.empty(shape, A.dtype)
+def empty_like(A: np.ndarray, shape: tuple[int, ...], dtype: Any = None) -> np.ndarray:
+    """Return an uninitialised array of `shape` in the dtype of `A`, or another one."""
+    return np.empty(shape, dtype or A.dtype)
 
 
 def to_numpy(A: np.ndarray) -> np.ndarray:
@@ -167,20 +174,37 @@ def denoising_system(
 def spd_inverse(A: np.ndarray) -> np.ndarray:
     """Inverse of a symmetric positive definite matrix given by its lower triangle.
 
-    LAPACK potrf and potri, about d^3 flops, in place: `A` is overwritten. A pivot lost to rounding counts as
-    not positive, since nothing computed from it could be trusted.
+    LAPACK potrf and potri, about d^3 flops, in place: `A` is overwritten.
     """
-    potrf, potri = lapack.get_lapack_funcs(("potrf", "potri"), (A,))
+    inverse, _ = lapack.get_lapack_funcs("potri", (A,))(_checked_factor(A), lower=0, overwrite_c=1)
+    return mirror(inverse.T)
+
+
+def spd_solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """``A^-1 B`` for a positive definite matrix given by its lower triangle; both are overwritten.
+
+    With A = U'U, ``X' U' U = B'`` is solved from the right, since B' is the view that BLAS can write to.
+    """
+    trsm, factor, X = blas.get_blas_funcs("trsm", (A, B)), _checked_factor(A), B.T
+    for trans in (0, 1):
+        X = trsm(1.0, factor, X, side=1, lower=0, trans_a=trans, overwrite_b=1)
+    return np.asarray(X).T
+
+
+def _checked_factor(A: np.ndarray) -> np.ndarray:
+    """Upper Cholesky factor, in Fortran order, of a matrix given by its lower triangle, in its memory.
+
+    A pivot lost to rounding counts as not positive, since nothing computed from it could be trusted.
+    """
     diagonal = np.diagonal(A).copy()
-    factor, info = potrf(A.T, lower=0, clean=0, overwrite_a=1)
+    factor, info = lapack.get_lapack_funcs("potrf", (A,))(A.T, lower=0, clean=0, overwrite_a=1)
     if info > 0:
         raise NotPositiveDefinite(info - 1)
     pivots = np.diagonal(factor) ** 2
     lost = np.flatnonzero(~(pivots > 8 * len(A) * np.finfo(A.dtype).eps * diagonal))
     if len(lost):
         raise NotPositiveDefinite(int(lost[0]))
-    inverse, _ = potri(factor, lower=0, overwrite_c=1)
-    return mirror(inverse.T)
+    return np.asarray(factor)
 
 
 def mirror(A: np.ndarray) -> np.ndarray:
@@ -208,8 +232,7 @@ def inner_products(H: Rows) -> np.ndarray:
     """``H H'``, dense and full, of shape (n, n)."""
     if sp.issparse(H):  # documents share frequent terms, so a sparse result would be full
         return mirror(gram(H.T.tocsr()))
-    H = np.ascontiguousarray(H)
-    return mirror(blas.get_blas_funcs("syrk", (H,))(1.0, H.T, trans=1).T)
+    return np.asarray(H @ H.T)  # of one matrix: half of a product
 
 
 def add_inner_products(K: np.ndarray, H: np.ndarray, share: float) -> np.ndarray:
@@ -217,17 +240,6 @@ def add_inner_products(K: np.ndarray, H: np.ndarray, share: float) -> np.ndarray
     H, K = np.ascontiguousarray(H), np.ascontiguousarray(K)
     syrk = blas.get_blas_funcs("syrk", (H, K))
     return mirror(syrk(share, H.T, beta=1.0, c=K.T, trans=1, overwrite_c=1).T)
-
-
-def zeros_like(A: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return zeros of `shape` in the dtype of `A`; pages that are never written take no memory."""
-    return np.zeros(shape, A.dtype)
-
-
-def add_gram(G: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """``G + X'X`` for dense rows and the lower triangle of a symmetric `G`, which is overwritten."""
-    syrk = blas.get_blas_funcs("syrk", (X, G))
-    return np.asarray(syrk(1.0, np.ascontiguousarray(X).T, beta=1.0, c=G.T, overwrite_c=1)).T
 
 
 def factor_spd(A: np.ndarray, shift: np.ndarray) -> np.ndarray:
@@ -239,81 +251,74 @@ def factor_spd(A: np.ndarray, shift: np.ndarray) -> np.ndarray:
     return np.asarray(factor).T
 
 
-def solve_lower(factor: np.ndarray, rows: np.ndarray, transposed: bool = False) -> np.ndarray:
-    """``L^-1 r`` for every row r of `rows`, which are overwritten; `transposed`, ``L'^-1 r``."""
-    trtrs = lapack.get_lapack_funcs("trtrs", (factor, rows))
-    solved, _ = trtrs(factor.T, rows.T, lower=0, trans=0 if transposed else 1, overwrite_b=1)
-    return np.asarray(solved).T
-
-
-def shifted_solve(
-    K: np.ndarray, shift: np.ndarray, B: np.ndarray, rows: np.ndarray | None = None
-) -> np.ndarray:
-    """``(K + diag(shift))^-1 B`` for a positive semidefinite `K`, which is not changed.
-
-    With `rows`, for ``K[rows][:, rows]``, which is copied only where it is factored. A float32
-    matrix is factored in float32, at half the cost, and the solution refined by residuals in float64.
-    """
-    refined = None if K.dtype == np.float64 else _solve_refined(K, shift, B, rows)
-    return _solve(_factor(K, shift, rows, np.float64), B) if refined is None else refined
-
-
-def _solve_refined(
-    K: np.ndarray, shift: np.ndarray, B: np.ndarray, rows: np.ndarray | None
-) -> np.ndarray | None:
-    """Solve with a factor in the precision of `K`, and refine; None where that does not converge."""
-    try:
-        factor = _factor(K, shift, rows, K.dtype)
-    except NotPositiveDefinite:
-        return None
-    X = _solve(factor, B)
-    for _ in range(REFINEMENTS):
-        residual = B - shift[:, None] * X
-        for stripe in stripes(len(B)):
-            residual[stripe] -= _take(K, rows, stripe, slice(None)).astype(np.float64) @ X
-        step = _solve(factor, residual)
-        X += step
-        if np.all(np.linalg.norm(step, axis=0) <= REFINED * np.linalg.norm(X, axis=0)):
-            return X
-    return None
-
-
-def _take(K: np.ndarray, rows: np.ndarray | None, first: slice, second: slice) -> np.ndarray:
-    """Return a part of ``K[rows][:, rows]``."""
-    return K[first, second] if rows is None else K.take(rows[first], axis=0).take(rows[second], axis=1)
-
-
-def _factor(K: np.ndarray, shift: np.ndarray, rows: np.ndarray | None, dtype: Any) -> np.ndarray:
-    """Lower Cholesky factor of ``K[rows][:, rows] + diag(shift)``."""
-    M = np.empty((len(shift), len(shift)), dtype)
-    for stripe in stripes(len(M)):  # pages above the diagonal are never touched, and take no memory
-        left = slice(None, stripe.stop)
-        M[stripe, left] = _take(K, rows, stripe, left)
-    return factor_spd(M, shift)
-
-
-def _solve(factor: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Solve with a lower Cholesky factor; the result is float64."""
+def solve_factored(factor: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Solve with a lower Cholesky factor, in its precision."""
     X, _ = lapack.get_lapack_funcs("potrs", (factor,))(factor.T, B.astype(factor.dtype), lower=0)
-    return np.asarray(X, dtype=np.float64)
+    return np.asarray(X)
 
 
-def affine(X: Rows, coef: Any, intercept: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """``X coef + intercept`` as a dense array, into `out` if given; `coef` may be a `RowCoef`."""
-    if out is None:
-        out = np.empty((X.shape[0], coef.shape[1]), dtype=np.result_type(X.dtype, coef.dtype))
+def scale_columns(X: Rows, scale: np.ndarray) -> Rows:
+    """``X diag(scale)`` in the dtype of `X`, sparse where `X` is."""
+    scale = scale.astype(X.dtype)
+    if not sp.issparse(X):
+        return X * scale
+    X = X.tocsr()
+    return type(X)((X.data * scale[X.indices], X.indices, X.indptr), shape=X.shape)
+
+
+def subtract(X: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """``X - 1 mean'``, a new matrix in the dtype of `X`, subtracted in the precision of the mean."""
+    Z = np.empty_like(X)
+    for rows in stripes(len(X), 64):
+        Z[rows] = X[rows] - mean
+    return Z
+
+
+def times(B: np.ndarray, Z: Rows) -> np.ndarray:
+    """``B Z`` for dense `B`, as a dense matrix."""
+    if not sp.issparse(Z):
+        return np.asarray(B @ Z)
+    out, columns = np.empty((len(B), Z.shape[1]), np.result_type(B, Z)), Z.T
+
+    def fill(rows: slice) -> None:
+        out[rows] = (columns @ np.ascontiguousarray(B[rows].T)).T
+
+    in_threads(fill, stripes(len(B)))
+    return out
+
+
+def times_transposed(X: Rows, Z: Rows) -> np.ndarray:
+    """``X Z'``, dense, for rows of which either may be sparse."""
+    if not sp.issparse(Z):
+        return np.asarray(X @ Z.T)
+    if not sp.issparse(X):
+        return np.asarray((Z @ np.ascontiguousarray(X.T)).T)
+    products, Zt = np.empty((X.shape[0], Z.shape[0]), np.result_type(X, Z)), Z.T.tocsr()
+
+    def fill(rows: slice) -> None:
+        products[rows] = (X[rows] @ Zt).toarray()
+
+    in_threads(fill, stripes(len(products)))
+    return products
+
+
+def affine(X: Rows, coef: Any, intercept: np.ndarray) -> np.ndarray:
+    """``X coef + intercept`` as a dense array; `coef` may be a `RowCoef`."""
+    if not isinstance(coef, np.ndarray):
+        coef = coef.suit(X.shape[0])
     is_matrix = isinstance(coef, np.ndarray)
     if not (is_matrix and sp.issparse(X)):
-        _ = np.matmul(X, coef, out=out) if is_matrix else coef.multiply(X, out)
+        out = X @ coef if is_matrix else coef.multiply(X)
         in_threads(lambda rows: np.add(out[rows], intercept, out=out[rows]), stripes(len(out), 1024))
         return out
+    out = np.empty((X.shape[0], coef.shape[1]), np.result_type(X, coef))
 
     def fill(stripe: slice) -> None:
         # a contiguous stripe of coef stays in the shared cache for all rows
         out[:, stripe] = X @ np.ascontiguousarray(coef[:, stripe])
         out[:, stripe] += intercept[stripe]
 
-    in_threads(fill, stripes(coef.shape[1]))
+    in_threads(fill, stripes(coef.shape[1], max(32, STRIPE_ENTRIES // len(coef))))
     return out
 
 

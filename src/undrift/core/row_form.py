@@ -1,9 +1,9 @@
 """The closed form in the rows: with fewer rows than features, a matrix of rows by rows is inverted.
 
-With Z the n rows less their mean, and ``share Z'Z + diag(damping)`` the system of :mod:`.denoise`, the
+With Z the n rows less their mean, and ``keep Z'Z + diag(damping)`` the system of :mod:`.denoise`, the
 coefficients that reconstruct any columns Z_t of Z are ::
 
-    coef = diag(1/damping) Z' R Z_t,      R = (I + share Z diag(1/damping) Z')^-1,      n x n
+    coef = diag(1/damping) Z' R Z_t,      R = (I + keep Z diag(1/damping) Z')^-1,      n x n
 
 The answer is the same, to rounding, for n^2 d + n^3 flops instead of n d^2 + d^3. No matrix of d x d is
 formed: rows are multiplied by one factor after another.
@@ -12,53 +12,31 @@ formed: rows are multiplied by one factor after another.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from .array import NotPositiveDefinite, Rows
-from .denoise import Layer, Noise, System, find_system
-from .numpy_ops import column_sums, in_threads, inner_products, mirror, spd_inverse, squash, stripes
-from .scatter import ColumnMoments
+from .array import Array, NotPositiveDefinite, Rows, array_ops
+from .denoise import Layer, System
+from .numpy_ops import stripes
+from .scatter import moments
 
-SPARSE_COST = 20  # a multiplication of sparse rows takes as long as this many of dense ones
 ROWS_AT_ONCE = 2048  # that are multiplied by the factors
-
-
-def prefers_rows(n: int, d: int, n_targets: int, density: float) -> bool:
-    """Tell whether n rows of d features are fitted in the rows: with no more flops, and no larger a layer.
-
-    `density` is the share of entries that are stored. With fewer targets than features, the other form has
-    as many parts as section 4 gives it.
-    """
-    data_cost = min(1.0, SPARSE_COST * density)
-    in_rows = n**3 + data_cost * n**2 * (d + 2 * n_targets)
-    n_parts = ceil(d / n_targets)
-    width = d / n_parts
-    in_columns = d * (width**2 + data_cost * n * (width + 2 * n_targets))
-    if n_parts > 1:
-        in_columns += d * n_targets * (2 * width + data_cost * n)
-    return n**2 + density * n * d <= d * n_targets and in_rows <= in_columns
 
 
 @dataclass(frozen=True)
 class CentredRows:
-    """Rows less their mean; sparse rows stay sparse, with the mean still to be subtracted."""
+    """Rows less their mean; sparse rows stay as they are, with the mean still to be subtracted."""
 
-    rows: Rows  # (n, d)
-    mean: np.ndarray | None = None  # (d,), of sparse rows
+    rows: Any  # (n, d)
+    mean: Array | None = None  # (d,), of sparse rows
 
     @classmethod
-    def subtract(cls, X: Rows, mean: np.ndarray) -> CentredRows:
+    def subtract(cls, X: Rows, mean: Array) -> CentredRows:
         """Subtract a mean from the rows of `X`, in float64, and keep their precision."""
-        if sp.issparse(X):
-            return cls(X, mean.astype(X.dtype))
-        Z = np.empty_like(X)
-        for rows in stripes(len(X), 64):
-            Z[rows] = X[rows] - mean
-        return cls(Z)
+        ops = array_ops(X)
+        return cls(X, ops.cast(mean, X.dtype)) if ops.is_sparse(X) else cls(ops.subtract(X, mean))
 
     def take_columns(self, which: np.ndarray | None) -> CentredRows:
         """Return some of the columns; all of them for None."""
@@ -66,77 +44,46 @@ class CentredRows:
             return self
         return CentredRows(self.rows[:, which], None if self.mean is None else self.mean[which])
 
-    def to_dense(self, rows: slice = slice(None)) -> np.ndarray:
+    def to_dense(self, rows: slice = slice(None)) -> Array:
         """Return some of the rows as a dense array."""
         if self.mean is None:
-            return np.asarray(self.rows[rows])
-        return np.asarray(self.rows[rows].toarray() - self.mean)
+            return self.rows[rows]
+        some = self.rows[rows]
+        return (some.toarray() if hasattr(some, "toarray") else some) - self.mean
 
-    def inner_products(self, scale: np.ndarray) -> np.ndarray:
+    def inner_products(self, scale: Array) -> Array:
         """``Z diag(scale) Z'``, of shape (n, n)."""
-        Y = scale_columns(self.rows, np.sqrt(scale).astype(self.rows.dtype))
-        if self.mean is None:
-            return np.asarray(Y @ Y.T)
-        mean = np.sqrt(scale) * self.mean
-        K, products = inner_products(Y), Y @ mean - mean @ mean / 2
-        for stripe in stripes(len(K), 64):
-            K[stripe] -= np.add.outer(products[stripe], products)
+        ops, root = array_ops(self.rows), scale**0.5
+        Y = ops.scale_columns(self.rows, root)
+        K = ops.inner_products(Y)
+        if self.mean is not None:
+            mean = ops.cast(root * self.mean, Y.dtype)
+            products = Y @ mean - mean @ mean / 2
+            K -= products[:, None]
+            K -= products
         return K
 
-    def multiply_transposed(self, X: Rows) -> np.ndarray:
+    def multiply_vector(self, v: Array) -> Array:
+        """``Z v`` in float64."""
+        ops, off = array_ops(v), 0.0 if self.mean is None else array_ops(v).cast(self.mean, v.dtype) @ v
+        parts = stripes(self.rows.shape[0])
+        return ops.stack([ops.cast(self.rows[part], v.dtype) @ v for part in parts]) - off
+
+    def multiply_transposed(self, X: Rows) -> Array:
         """``X Z'``, dense, of shape (m, n)."""
-        products = cross_products(X, self.rows)
+        products = array_ops(self.rows).times_transposed(X, self.rows)
         if self.mean is not None:
-            products = products - np.asarray(X @ self.mean)[:, None]
+            products -= (X @ self.mean)[:, None]
         return products
 
-    def multiply(self, B: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """``B Z`` for dense `B` of shape (m, n); written into `out` if given."""
-        if self.mean is None:
-            return np.matmul(B, self.rows, out=out)
-        if out is None:
-            out = np.empty((len(B), self.rows.shape[1]), np.result_type(B.dtype, self.rows.dtype))
-        columns, mean = self.rows.T, self.mean
-
-        def fill(stripe: slice) -> None:
-            out[stripe] = (columns @ np.ascontiguousarray(B[stripe].T)).T
-            out[stripe] -= np.outer(B[stripe].sum(axis=1), mean)
-
-        in_threads(fill, stripes(len(B)))
-        return out
-
-
-def cross_products(X: Rows, Z: Rows) -> np.ndarray:
-    """``X Z'``, dense, of shape (m, n), for rows of which either may be sparse."""
-    if not sp.issparse(Z):
-        return np.asarray(X @ Z.T)
-    if not sp.issparse(X):
-        return np.asarray((Z @ np.ascontiguousarray(X.T)).T)
-    products, Zt = np.empty((X.shape[0], Z.shape[0]), np.result_type(X.dtype, Z.dtype)), Z.T.tocsr()
-
-    def fill(stripe: slice) -> None:
-        products[stripe] = (X[stripe] @ Zt).toarray()
-
-    in_threads(fill, stripes(len(products)))
-    return products
-
-
-def column_energies(X: Rows) -> np.ndarray:
-    """Sum the squares of each column in float64; return shape (d,)."""
-    if sp.issparse(X):
-        return np.bincount(X.indices, X.data.astype(np.float64) ** 2, minlength=X.shape[1])
-    total = np.zeros(X.shape[1])
-    for rows in stripes(len(X), 64):
-        total += np.square(X[rows], dtype=np.float64).sum(axis=0)
-    return total
-
-
-def scale_columns(X: Rows, scale: np.ndarray) -> Rows:
-    """``X diag(scale)``, sparse where `X` is."""
-    if not sp.issparse(X):
-        return X * scale
-    X = X.tocsr()
-    return type(X)((X.data * scale[X.indices], X.indices, X.indptr), shape=X.shape)
+    def multiply(self, B: Array) -> Array:
+        """``B Z`` for dense `B` of shape (m, n)."""
+        product = array_ops(self.rows).times(B, self.rows)
+        if self.mean is not None:
+            sums = B.sum(1)
+            for part in stripes(len(product), 64):
+                product[part] -= sums[part, None] * self.mean
+        return product
 
 
 @dataclass(frozen=True)
@@ -147,10 +94,9 @@ class RowCoef:
     from either side, its rows and columns are taken by index, and `np.asarray` computes all of it.
     """
 
-    rows: Rows  # (n, d_in) sparse as given, or dense less their mean
-    mean: np.ndarray | None  # (d_in,) of sparse rows
-    scale: np.ndarray  # (d_in,)
-    inverse: np.ndarray  # (n, n)
+    given: CentredRows  # (n, d_in) that features are reconstructed from
+    scale: Array  # (d_in,)
+    inverse: Array  # (n, n)
     targets: np.ndarray | None = None  # the d_out columns that are reconstructed; None for all
 
     __array_ufunc__ = None  # so that ``array @ coef`` is computed here
@@ -158,33 +104,53 @@ class RowCoef:
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of features before and after the layer."""
-        d = self.rows.shape[1]
+        d = self.given.rows.shape[1]
         return d, d if self.targets is None else len(self.targets)
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> Any:
         """Precision of the factors."""
         return self.inverse.dtype
-
-    @property
-    def given(self) -> CentredRows:
-        """The rows that features are reconstructed from."""
-        return CentredRows(self.rows, self.mean)
 
     @property
     def reconstructed(self) -> CentredRows:
         """The columns of the rows that are reconstructed."""
         return self.given.take_columns(self.targets)
 
-    def multiply(self, X: Rows, out: np.ndarray | None = None) -> np.ndarray:
-        """``X coef`` of rows, sparse or dense, written into `out` if given."""
-        if out is None:
-            out = np.empty((X.shape[0], self.shape[1]), np.result_type(X.dtype, self.dtype))
-        given, reconstructed = self.given, self.reconstructed
-        for rows in stripes(X.shape[0], ROWS_AT_ONCE):
-            products = given.multiply_transposed(scale_columns(X[rows], self.scale))
-            reconstructed.multiply(products.astype(out.dtype, copy=False) @ self.inverse, out[rows])
+    def multiply(self, X: Rows) -> Array:
+        """``X coef`` of rows, sparse or dense, in the precision of the factors."""
+        ops, reconstructed = array_ops(self.inverse), self.reconstructed
+        out = ops.empty_like(self.inverse, (X.shape[0], self.shape[1]))
+        with ops.full_precision():  # the inverse takes away most of the products: no digit may be lost
+            for rows in stripes(X.shape[0], ROWS_AT_ONCE):
+                scaled = ops.scale_columns(ops.cast(X[rows], self.dtype), self.scale)
+                out[rows] = reconstructed.multiply(self.given.multiply_transposed(scaled) @ self.inverse)
         return out
+
+    def suit(self, n_rows: int) -> RowCoef | Array:
+        """Return what rows of this number are multiplied by at the least cost: the factors, or one matrix.
+
+        A row costs the factors more than ``n_fitted ** 2`` multiplications. The matrix is computed once, and
+        is worth its cost for half as many rows as the fit had.
+        """
+        n_fitted = len(self.inverse)
+        is_many = n_fitted >= self.shape[1] and n_rows >= n_fitted / 2
+        return self._matrix if is_many or "_matrix" in vars(self) else self
+
+    @cached_property
+    def _matrix(self) -> Array:
+        return self.to_matrix()
+
+    def to_matrix(self) -> Array:
+        """Compute all coefficients, of shape (d_in, d_out)."""
+        ops = array_ops(self.inverse)
+        with ops.full_precision():
+            right = self.reconstructed.multiply(self.inverse)
+            return self.given.multiply(right.T).T * self.scale[:, None]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the matrix behind where the factors are copied or sent."""
+        return {name: value for name, value in vars(self).items() if name != "_matrix"}
 
     def __rmatmul__(self, X: np.ndarray) -> np.ndarray:
         """``X coef`` of rows, or of one row."""
@@ -200,57 +166,19 @@ class RowCoef:
     def __getitem__(self, index: Any) -> np.ndarray:
         """Take rows, as in ``coef[j]``, columns, as in ``coef[:, j]``, or both."""
         rows, columns = index if isinstance(index, tuple) else (index, slice(None))
+        which = np.arange(self.shape[1])[columns]
         if isinstance(rows, slice) and rows == slice(None):
-            taken = self._take_columns(np.arange(self.shape[1])[columns])
-        else:
-            taken = self._take_rows(np.arange(self.shape[0])[rows])[..., columns]
-        return taken
-
-    def _take_rows(self, which: Any) -> np.ndarray:
-        some = np.atleast_1d(which)
-        left = self.given.take_columns(some).to_dense() * self.scale[some]
-        taken = self.reconstructed.multiply(left.T @ self.inverse)
-        return taken if np.ndim(which) else taken[0]
-
-    def _take_columns(self, which: Any) -> np.ndarray:
-        right = self.reconstructed.take_columns(np.atleast_1d(which)).to_dense()
-        taken = self.given.multiply(right.T @ self.inverse).T * self.scale[:, None]
-        return taken if np.ndim(which) else taken[:, 0]
+            right = self.reconstructed.take_columns(np.atleast_1d(which)).to_dense()
+            taken = self.given.multiply(right.T @ self.inverse).T * self.scale[:, None]
+            return taken if which.ndim else taken[:, 0]
+        some = np.arange(self.shape[0])[rows]
+        left = self.given.take_columns(np.atleast_1d(some)).to_dense() * self.scale[np.atleast_1d(some)]
+        taken = self.reconstructed.multiply(left.T @ self.inverse)[:, columns]
+        return taken if some.ndim else taken[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Compute all coefficients, of shape (d_in, d_out)."""
-        right = self.reconstructed.multiply(self.inverse)
-        coef = self.given.multiply(np.ascontiguousarray(right.T)).T * self.scale[:, None]
-        return np.ascontiguousarray(coef, dtype=dtype)
-
-    def astype(self, dtype: Any, copy: bool = True) -> RowCoef:
-        """Return the same coefficients with dense factors of another precision."""
-        rows = self.rows.astype(dtype, copy=copy) if self.mean is None else self.rows
-        return replace(self, rows=rows, inverse=self.inverse.astype(dtype, copy=copy))
-
-    @property
-    def dense_factors(self) -> list[np.ndarray]:
-        """The factors that :meth:`astype` changes."""
-        return [self.inverse] if self.mean is not None else [self.inverse, self.rows]
-
-    def shrink(self) -> RowCoef:
-        """Return the coefficients as they are saved: the lower triangle of the inverse, row by row."""
-        return replace(self, inverse=np.concatenate([row[: i + 1] for i, row in enumerate(self.inverse)]))
-
-    def expand(self) -> RowCoef:
-        """Return saved coefficients as they are used, if their factors fit together."""
-        n, d = self.rows.shape
-        whole = n * (n + 1) // 2
-        kinds = {factor.dtype.kind for factor in (*self.dense_factors, self.scale)}
-        if self.inverse.shape != (whole,) or self.scale.shape != (d,) or kinds != {"f"}:
-            raise ValueError(f"factors of {n} rows and {d} columns that do not fit together")
-        if sp.issparse(self.rows) != (self.mean is not None and self.mean.shape == (d,)):
-            raise ValueError("sparse rows without a mean, or dense rows with one")
-        if self.targets is not None and not set(self.targets.tolist()) <= set(range(d)):
-            raise ValueError(f"targets beyond the {d} columns")
-        inverse = np.empty((n, n), self.inverse.dtype)
-        inverse[np.tril_indices(n)] = self.inverse
-        return replace(self, inverse=mirror(inverse))
+        return np.ascontiguousarray(self.to_matrix(), dtype=dtype)
 
 
 class NeedsColumns(ArithmeticError):
@@ -258,53 +186,75 @@ class NeedsColumns(ArithmeticError):
 
 
 def denoise_in_rows(
-    X: Rows, noise: Noise, ridge: float = 1e-5, activation: str = "tanh", targets: np.ndarray | None = None
-) -> tuple[Layer, np.ndarray]:
+    X: Rows, noise: float, ridge: float = 1e-5, activation: str = "tanh", targets: np.ndarray | None = None
+) -> tuple[Layer, Array]:
     """Fit the layer of :func:`.denoise.denoise`, for all columns or some as targets; return also hidden rows.
 
-    Raises `NeedsColumns` where the other form is more precise, or knows the cause of a singular system.
+    Near a noise of 0 or 1 the computation is in float64, and the coefficients are one matrix. Raises
+    `NeedsColumns` where the other form knows the cause of a singular system.
     """
-    stats = ColumnMoments(X.shape[0], column_sums(X), column_energies(X))
-    system = find_system(stats, noise, ridge)
+    ops, sums = array_ops(X), moments(X)
+    system = System.of(sums, noise, ridge)
     with np.errstate(over="ignore"):
-        damping = system.damping.astype(X.dtype)
-    is_too_coarse = system.needs_float64 and X.dtype != np.float64
-    if is_too_coarse or not (np.isfinite(damping) & (system.damping > 0)).all():
+        damping = ops.to_numpy(ops.cast(system.damping, X.dtype))
+    if not (np.isfinite(damping) & (ops.to_numpy(system.damping) > 0)).all():
         raise NeedsColumns
-    scale = np.where(stats.energy > 0, 1 / system.damping, 0)
-    inverse = _invert(X, stats.mean, scale, system)
-    given = CentredRows.subtract(X, stats.mean)
-    if not isinstance(system.keep, float):
-        scale = scale / system.keep
-    coef = RowCoef(given.rows, given.mean, scale.astype(X.dtype), inverse, targets)
+    if system.needs_float64 and X.dtype != ops.float64:
+        layer, hidden = denoise_in_rows(ops.cast(X, ops.float64), noise, ridge, activation, targets)
+        coef, intercept = (ops.cast(part, X.dtype) for part in (layer.coef.to_matrix(), layer.intercept))
+        return replace(layer, coef=coef, intercept=intercept), ops.cast(hidden, X.dtype)
+    with ops.full_precision():
+        return _solve_in_rows(X, (sums.energy > 0) / system.damping, system, activation, targets)
+
+
+def _solve_in_rows(
+    X: Rows, scale: Array, system: System, activation: str, targets: np.ndarray | None
+) -> tuple[Layer, Array]:
+    """Solve a system whose damping has no zeros; `scale` is its inverse, or 0 for columns of zeros."""
+    ops, given = array_ops(X), CentredRows.subtract(X, system.centre)
+    inverse = _invert(X, given, scale, system)
+    coef = RowCoef(given, ops.cast(scale, X.dtype), inverse, targets)
     right = coef.reconstructed.multiply(inverse)
-    mean = stats.mean if targets is None else stats.mean[targets]
-    offset = given.multiply_transposed((system.keep * stats.mean * scale)[None])[0].astype(X.dtype) @ right
-    layer = Layer(coef, (mean - offset).astype(X.dtype), activation)
-    if not isinstance(system.keep, float):
-        return layer, layer(X)
-    centre = mean + (1 / system.keep - 1) * offset
-    return layer, squash(_seen_rows(coef.reconstructed, right, system.share, centre), activation)
+    centre = system.centre if targets is None else system.centre[targets]
+    intercept = ops.cast(centre, X.dtype) - system.keep * _map_centre(coef, system, right)
+    hidden = see_rows(coef, system, intercept, right)
+    return Layer(coef, intercept, activation, system), ops.squash(hidden, activation)
 
 
-def _invert(X: Rows, mean: np.ndarray, scale: np.ndarray, system: System) -> np.ndarray:
+def _invert(X: Rows, given: CentredRows, scale: Array, system: System) -> Array:
     """Return R in the precision of `X`; it is computed in float64 where that is too coarse."""
-    for dtype in dict.fromkeys((X.dtype, np.dtype(np.float64))):
-        K = CentredRows.subtract(X.astype(dtype, copy=False), mean).inner_products(scale)
-        K *= system.share
-        K[np.diag_indices_from(K)] += 1
+    ops = array_ops(X)
+    for dtype in (X.dtype, ops.float64):
+        rows = given if dtype == X.dtype else CentredRows.subtract(ops.cast(X, dtype), system.centre)
+        K = rows.inner_products(scale)
+        K *= system.keep
+        diagonal = np.arange(len(K))
+        K[diagonal, diagonal] += 1
         try:
-            return spd_inverse(K).astype(X.dtype, copy=False)
+            return ops.cast(ops.spd_inverse(K), X.dtype)
         except NotPositiveDefinite:
             continue
     raise NeedsColumns
 
 
-def _seen_rows(reconstructed: CentredRows, right: np.ndarray, share: float, centre: np.ndarray) -> np.ndarray:
+def _map_centre(coef: RowCoef, system: System, right: Array) -> Array:
+    """Multiply the mean of the rows of the fit by the coefficients, in float64 up to ``R Z_t``."""
+    ops = array_ops(right)
+    products = coef.given.multiply_vector(system.centre * ops.cast(coef.scale, ops.float64))
+    return ops.cast(products, right.dtype) @ right
+
+
+def see_rows(coef: RowCoef, system: System, intercept: Array, right: Array | None = None) -> Array:
     """Return rows of the fit after the affine map, in the memory of `right`, which is ``R Z_t``.
 
-    ``Z diag(scale) Z' R = (I - R) / share``: rows of the fit need no further product.
+    ``Z diag(scale) Z' R = (I - R) / keep``: rows of the fit need no further product.
     """
-    for rows in stripes(len(right), 64):
-        right[rows] = (reconstructed.to_dense(rows) - right[rows]) / share + centre
-    return right
+    hidden = coef.reconstructed.multiply(coef.inverse) if right is None else right
+    shift = intercept + _map_centre(coef, system, hidden)
+    for part in stripes(len(hidden), 64):
+        some = hidden[part]  # a view
+        some *= -1
+        some += coef.reconstructed.to_dense(part)
+        some *= 1 / system.keep
+        some += shift
+    return hidden

@@ -13,6 +13,33 @@ ROUNDING = 1e-6  # share of the energy; a smaller remainder after centring count
 
 
 @dataclass(frozen=True)
+class Moments:
+    """Column sums of some rows, and of their squares. Moments of disjoint rows add."""
+
+    n: int
+    total: Array  # (d,) float64
+    energy: Array  # (d,) float64
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(self.n + other.n, self.total + other.total, self.energy + other.energy)
+
+    @property
+    def centre(self) -> Array:
+        """Column means, where the rows are."""
+        return self.total / self.n
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Column means, on the host."""
+        return array_ops(self.total).to_numpy(self.total) / self.n
+
+    def to_host(self) -> Moments:
+        """Return the same moments with NumPy arrays."""
+        take = array_ops(self.total).to_numpy
+        return Moments(self.n, take(self.total), take(self.energy))
+
+
+@dataclass(frozen=True)
 class Scatter:
     """Second moments of some rows: the paper's ``S`` with the constant feature kept apart.
 
@@ -33,14 +60,9 @@ class Scatter:
         return Scatter(self.n + other.n, self.total + other.total, gram)
 
     @property
-    def mean(self) -> Array:
-        """Column means."""
-        return self.total / self.n
-
-    @property
-    def energy(self) -> Array:
-        """Diagonal of the gram matrix, float64: the D of ``A = (1-p) C + p D``."""
-        return array_ops(self.gram).diagonal(self.gram)
+    def moments(self) -> Moments:
+        """Sums of the columns; those of squares are the diagonal, the D of ``A = (1-p) C + p D``."""
+        return Moments(self.n, self.total, array_ops(self.gram).diagonal(self.gram))
 
     def to_host(self) -> Scatter:
         """Return the same scatter with NumPy arrays."""
@@ -61,53 +83,23 @@ class CrossScatter:
             self.scatter + other.scatter, self.target_total + other.target_total, self.cross + other.cross
         )
 
+    def __iadd__(self, other: CrossScatter) -> CrossScatter:
+        """Add into the memory of this one's matrices."""
+        scatter, cross = self.scatter, self.cross
+        scatter += other.scatter
+        cross += other.cross
+        return CrossScatter(scatter, self.target_total + other.target_total, cross)
+
     @property
     def target_mean(self) -> Array:
         """Column means of Z."""
         return self.target_total / self.scatter.n
 
 
-@dataclass(frozen=True)
-class ColumnMoments:
-    """Column sums of some rows, and of their squares."""
-
-    n: int
-    total: Array  # (d,) float64
-    energy: Array  # (d,) float64
-
-    @property
-    def mean(self) -> Array:
-        """Column means."""
-        return self.total / self.n
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Column sums and total energy of some rows. Moments of disjoint rows add."""
-
-    n: int
-    total: Array  # (d,) column sums, float64
-    energy: float  # sum of the squares of all entries
-
-    def __add__(self, other: Moments) -> Moments:
-        return Moments(self.n + other.n, self.total + other.total, self.energy + other.energy)
-
-    @property
-    def mean(self) -> np.ndarray:
-        """Column means, on the host."""
-        return array_ops(self.total).to_numpy(self.total) / self.n
-
-
 def moments(X: Rows) -> Moments:
     """Moments of the rows of `X`."""
     ops = array_ops(X)
-    return Moments(X.shape[0], ops.column_sums(X), ops.energy(X))
-
-
-def sum_columns(stats: Scatter | ColumnMoments) -> Moments:
-    """Return the moments behind a scatter or column moments."""
-    ops = array_ops(stats.energy)
-    return Moments(stats.n, stats.total, float(ops.to_numpy(stats.energy).sum()))
+    return Moments(X.shape[0], ops.column_sums(X), ops.column_energies(X))
 
 
 def mean_square(domains: Sequence[Moments], center: bool) -> float:
@@ -115,10 +107,11 @@ def mean_square(domains: Sequence[Moments], center: bool) -> float:
 
     It is 0 where the rows differ from the means by no more than rounding.
     """
-    total = energy = sum(moment.energy for moment in domains)
+    domains = [domain.to_host() for domain in domains]
+    total = energy = float(sum(domain.energy.sum() for domain in domains))
     if center:
-        energy -= sum(moment.n * float(moment.mean @ moment.mean) for moment in domains)
-    return energy / sum(moment.n for moment in domains) if energy > ROUNDING * total else 0.0
+        energy -= sum(domain.n * float(domain.mean @ domain.mean) for domain in domains)
+    return energy / sum(domain.n for domain in domains) if energy > ROUNDING * total else 0.0
 
 
 def scatter(X: Rows) -> Scatter:

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import ceil
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from ..errors import warn
 from .array import Array, Rows, array_ops, stack_rows
 from .blocks import Blocks, StoredBlocks, sum_in_place
-from .denoise import Layer, Noise, SingularSystem, denoise, denoise_onto, select_noise
-from .row_form import NeedsColumns, denoise_in_rows, prefers_rows
-from .scatter import Moments, Scatter, cross_scatter, mean_square, moments, scatter, sum_columns
+from .denoise import Layer, SingularSystem, denoise, denoise_onto
+from .form import Form, choose_form, hidden_form
+from .row_form import NeedsColumns, denoise_in_rows
+from .scatter import Moments, Scatter, cross_scatter, mean_square, moments, scatter
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class FittedLayer:
 
     layer: Layer
     domains: list[Blocks]
+    form: Form  # in which it was solved for
     moments: Sequence[Moments] | None = None  # of these rows, where they are known
 
 
@@ -37,30 +39,43 @@ class PivotSplit:
 
 
 class LayerSolver:
-    """Fits a layer on the rows of all domains, for any noise, in the rows or in the columns.
+    """Fits a layer on the rows of all domains, for any noise, in the form that :mod:`.form` chooses.
 
     Computes once all that does not depend on the noise. With a `split`, the layer reconstructs its pivots.
+    `is_hidden` says that the rows are the output of a layer.
     """
 
-    def __init__(self, domains: Sequence[Blocks], split: PivotSplit | None = None) -> None:
+    def __init__(
+        self, domains: Sequence[Blocks], split: PivotSplit | None = None, *, is_hidden: bool = False
+    ) -> None:
         self._domains, self._split = domains, split
-        self._rows = gather_few_rows(domains, None if split is None else len(split.pivots))
+        n_pivots = None if split is None else len(split.pivots)
+        gathered = gather_hidden_rows(domains) if is_hidden else gather_few_rows(domains, n_pivots)
+        self._rows = None if gathered is None else stack_rows([block for rows in gathered for block in rows])
+        self._sizes = [sum(block.shape[0] for block in rows) for rows in gathered or []]
         self._scatter: Scatter | None = None
 
-    def fit(self, *, noise: Noise, ridge: float, activation: str) -> FittedLayer:
+    @property
+    def form(self) -> Form:
+        """The form that layers are solved for in."""
+        if self._rows is not None:
+            return "rows"
+        return "terms" if self._split is None or len(self._split.parts) == 1 else "parts"
+
+    def fit(self, *, noise: float, ridge: float, activation: str) -> FittedLayer:
         """Fit the layer of one noise level, and return it with the rows of every domain after it."""
         options: dict[str, Any] = {"noise": noise, "ridge": ridge, "activation": activation}
         if self._rows is not None:
             pivots = None if self._split is None else self._split.pivots
             try:
                 return self._map_seen(*denoise_in_rows(self._rows, **options, targets=pivots))
-            except NeedsColumns:
+            except NeedsColumns:  # a system that is singular, for whatever rows
                 self._rows = None
         if self._split is None:
             layer = denoise(self.scatter, **options)
         else:
             layer = fit_pivot_layer(self._domains, self._split.pivots, self._split.parts, **options)
-        return FittedLayer(layer, [blocks.map(layer) for blocks in self._domains])
+        return FittedLayer(layer, [blocks.map(layer) for blocks in self._domains], self.form)
 
     @property
     def scatter(self) -> Scatter:
@@ -72,29 +87,45 @@ class LayerSolver:
     @property
     def moments(self) -> Moments:
         """Moments of the rows of all domains."""
-        return sum_columns(self.scatter) if self._rows is None else moments(self._rows)
+        return self.scatter.moments if self._rows is None else moments(self._rows)
 
-    def _map_seen(self, layer: Layer, hidden: np.ndarray) -> FittedLayer:
+    def _map_seen(self, layer: Layer, hidden: Array) -> FittedLayer:
         """Give every domain its part of the hidden rows."""
-        domains = cast(Sequence[StoredBlocks], self._domains)
-        edges = np.cumsum([0, *(blocks.shape[0] for blocks in domains)]).tolist()
+        edges = np.cumsum([0, *self._sizes]).tolist()
         parts = [hidden[start:stop] for start, stop in pairwise(edges)]
-        return FittedLayer(layer, [b.map(layer, part) for b, part in zip(domains, parts, strict=True)])
+        domains = [blocks.map(layer, part) for blocks, part in zip(self._domains, parts, strict=True)]
+        return FittedLayer(layer, domains, "rows")
 
 
-def gather_few_rows(domains: Sequence[Blocks], n_targets: int | None) -> Rows | None:
-    """Return the rows of all domains in one matrix, where a layer is fitted in the rows; None elsewhere.
+def gather_few_rows(domains: Sequence[Blocks], n_pivots: int | None) -> list[list[Rows]] | None:
+    """Return the row blocks of every domain where a first layer is fitted in the rows; None elsewhere.
 
-    Rows that are streamed, on a device, on a cluster or above the memory budget are fitted in the columns.
+    Reading stops at the first row too many.
+    """
+    gathered: list[list[Rows]] = []
+
+    def is_few(n: int, d: int) -> bool:
+        n_before = sum(block.shape[0] for few in gathered for block in few)
+        return choose_form(n_before + n, d, n_pivots) == "rows"
+
+    for blocks in domains:
+        few = blocks.gather(is_few)
+        if few is None:
+            return None
+        gathered.append(few)
+    return gathered
+
+
+def gather_hidden_rows(domains: Sequence[Blocks]) -> list[list[Rows]] | None:
+    """Return the hidden rows of every domain where an upper layer is fitted in the rows; None elsewhere.
+
+    Only in the memory of this process or its device: the answer is the same to rounding.
     """
     stored = [blocks for blocks in domains if isinstance(blocks, StoredBlocks)]
     if len(stored) < len(domains) or not all(blocks.fits_memory() for blocks in stored):
         return None
-    n, d = sum(blocks.shape[0] for blocks in stored), stored[0].shape[1]
-    density = sum(blocks.n_stored for blocks in stored) / max(n * d, 1)
-    if not prefers_rows(n, d, n_targets or d, density):
-        return None
-    return stack_rows([block for blocks in stored for block in blocks])
+    n, width = sum(sum(blocks.sizes) for blocks in stored), stored[0].width
+    return [list(blocks) for blocks in stored] if hidden_form(n, width) == "rows" else None
 
 
 def fit_layers(
@@ -110,7 +141,7 @@ def fit_layers(
         if t == 0 and first is not None:
             fitted = first
         else:
-            solver = LayerSolver(domains)
+            solver = LayerSolver(domains, is_hidden=t > 0)
             if t == 1:
                 _check_variation(solver.moments, given)
             fitted = solver.fit(**options)
@@ -120,7 +151,7 @@ def fit_layers(
 
 def _check_variation(hidden: Moments, given: Sequence[Blocks]) -> None:
     """Warn of a first layer whose output is the same for all rows, though these differ."""
-    is_zero = hidden.energy == 0  # the system that is solved next says so
+    is_zero = not hidden.to_host().energy.any()  # the system that is solved next says so
     if is_zero or mean_square([hidden], True) > 0:
         return
     if mean_square([sum_in_place(blocks.total(moments) for blocks in given)], True) > 0:
@@ -163,7 +194,7 @@ def fit_pivot_layer(
     domains: Sequence[Blocks],
     pivots: np.ndarray,
     parts: Sequence[np.ndarray],
-    noise: Noise,
+    noise: float,
     ridge: float,
     activation: str,
 ) -> Layer:
@@ -176,9 +207,7 @@ def fit_pivot_layer(
     for part in parts:
         products = partial(cross_scatter, part=part, pivots=pivots)
         try:
-            layer = denoise_onto(
-                sum_in_place(blocks.total(products) for blocks in domains), select_noise(noise, part), ridge
-            )
+            layer = denoise_onto(sum_in_place(blocks.total(products) for blocks in domains), noise, ridge)
         except SingularSystem as error:
             raise error.with_names(part.tolist()) from None
         if coef is None:

@@ -12,8 +12,8 @@ from contextlib import contextmanager, nullcontext
 from functools import reduce
 from typing import Any
 
-from ..core import N_PROCESSORS
 from ..errors import UndriftError
+from ..machine import count_processors
 
 try:
     import dask
@@ -173,7 +173,10 @@ def connect(address: str) -> Iterator[Any]:
         with silence_logging_cmgr(SILENT), _client(address) as client:
             yield client
         return
-    options = {"threads_per_worker": max(1, N_PROCESSORS // n_workers), "dashboard_address": "127.0.0.1:0"}
+    options = {
+        "threads_per_worker": max(1, count_processors() // n_workers),
+        "dashboard_address": "127.0.0.1:0",
+    }
     with (
         LocalCluster(n_workers=n_workers, silence_logs=SILENT, **options) as cluster,
         Client(cluster) as client,
@@ -196,7 +199,7 @@ def _n_workers(address: str) -> int | None:
     """Return the number of local workers that an address asks for; None for a scheduler's address."""
     local = re.fullmatch(r"local(?::([1-9]\d*))?", address)
     if local:
-        return int(local[1]) if local[1] else N_PROCESSORS
+        return int(local[1]) if local[1] else count_processors()
     if re.match(r"(tcp|tls|ucx|ws|wss)://.", address):
         return None
     raise ValueError(

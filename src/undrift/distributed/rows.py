@@ -24,8 +24,10 @@ from sklearn.utils.validation import validate_data
 from ..core import (
     BLOCK_ENTRIES,
     CrossScatter,
+    IsFew,
     Layer,
     Moments,
+    RowCoef,
     Rows,
     Scatter,
     array_ops,
@@ -33,7 +35,7 @@ from ..core import (
     split_rows,
     stack_rows,
 )
-from ..inputs import check_matrix, check_place
+from ..inputs import check_matrix, check_place, column_sums, gather_rows, place_rows
 from .cluster import Stage, assign_workers, compute, find_client, find_workers, literal, persist, tree_sum
 
 SUM_ROWS = 4096  # a scatter costs d^2 to add, however few the rows of its block: not fewer than these
@@ -44,7 +46,7 @@ def n_bytes(noun: Any) -> int:
     return sum(sizeof(getattr(noun, field.name)) for field in fields(noun))
 
 
-for _noun in (Scatter, CrossScatter, Moments, Layer):
+for _noun in (Scatter, CrossScatter, Moments, Layer, RowCoef):
     sizeof.register(_noun, n_bytes)
 
 
@@ -120,8 +122,12 @@ class OnDask:
         ]
         return cls([block for rows in domains for block in rows._blocks], facts, domains[0]._device)
 
-    def map(self, layer: Layer) -> OnDask:
-        """Return the same rows after `layer`, computed when they are needed."""
+    def gather(self, is_few: IsFew) -> list[Rows] | None:
+        """Bring the rows here, as one matrix, where they are few; None where they are not."""
+        return [self.collect()] if is_few(*self.shape) else None
+
+    def map(self, layer: Layer, hidden: Any = None) -> OnDask:
+        """Return the same rows after `layer`, computed on the workers when they are needed."""
         return self._like(_layers=(*self._layers, SentLayer.find(layer)), _before=self, _hidden=None)
 
     def total(self, fn: Callable[[Rows], Any]) -> Any:
@@ -217,9 +223,14 @@ class OnDask:
             for block, piece in zip(self._blocks, pieces, strict=True)
         ]
 
-    def gather(self) -> Rows:
+    def collect(self) -> Rows:
         """Bring the rows here, as one matrix."""
         return stack_rows(list(compute(*self._blocks)))
+
+
+gather_rows.register(OnDask, OnDask.collect)
+column_sums.register(OnDask, lambda rows: rows.total(column_sums))
+place_rows.register(OnDask, lambda rows, place, width=0: rows)
 
 
 def _stage_name(fn: Callable, depth: int) -> str:

@@ -1,25 +1,21 @@
 """The boundary: checks and conversions of parameters, rows, arrays, labels and devices."""
 
-from .device import OnHost, Place, check_device, check_place, find_accelerator, to_host
+from .device import Place, check_device, check_place, find_accelerator, to_host
 from .estimators import (
-    SAVABLE,
     all_or_nothing,
     follow_steps,
     load_cluster,
-    savable,
     track_steps,
 )
 from .parameters import (
     check_choice,
     check_count,
-    check_feature_noise,
     check_noise,
     check_pivots,
     check_positive,
     half_of_memory,
     is_missing,
     missing_mask,
-    refuse_cross_validation,
     settle_labels,
     spell_label,
 )

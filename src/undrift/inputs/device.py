@@ -12,6 +12,7 @@ import numpy as np
 from ..core import (
     Array,
     Blocks,
+    HostShelf,
     Layer,
     Rows,
     StoredBlocks,
@@ -33,91 +34,65 @@ class NoDevice(UndriftError):
 
 
 @dataclass(frozen=True)
-class OnHost:
-    """NumPy and SciPy, in memory and in temporary files."""
+class Place:
+    """NumPy and SciPy on this machine's processors, or torch on a device. Results are NumPy arrays."""
 
-    memory_budget: float | None = None  # bytes that hidden rows may take; half of the machine's by default
-
-    def store_rows(self, X: Rows, width: int = 0) -> Blocks:
-        """Store the rows of one matrix, and hidden rows of the given width."""
-        budget = half_of_memory() if self.memory_budget is None else self.memory_budget
-        return StoredBlocks(split_rows(X, width), memory_budget=budget)
-
-    def stream_rows(self, source: Iterable[Rows]) -> Blocks:
-        """Read the rows again for every pass."""
-        return StreamedBlocks(source)
-
-    def move_rows(self, X: Rows) -> Rows:
-        """Return rows where the computation takes place."""
-        return X
-
-    def set_precision(self) -> AbstractContextManager[None]:
-        """Return a context in which products have the precision of this place."""
-        return nullcontext()
-
-    def move_layers(self, layers: Sequence[Layer]) -> Sequence[Layer]:
-        """Return layers where the rows are."""
-        return layers
-
-    def to_host(self, layer: Layer) -> Layer:
-        """Return a layer with NumPy arrays."""
-        return layer
-
-    def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[Array]:
-        """Yield h^1, ..., h^l of the rows of `X`."""
-        return hidden_rows(layers, X)
-
-
-@dataclass(frozen=True)
-class OnTorch:
-    """Torch tensors on one device; results are NumPy arrays."""
-
-    device: str
-    precision: str = "high"  # "highest": products of float32 do not round their operands to 11 bits
-    memory_budget: float | None = None  # bytes of the device that rows may take; most that is free by default
+    device: str | None = None  # of torch; None for NumPy
+    precision: str = "high"  # on a device; "highest": products of float32 do not round operands to 11 bits
+    memory_budget: float | None = None  # bytes that rows may take there; by default about half of all
 
     @property
-    def _core(self) -> Any:
+    def _torch(self) -> Any:
         """The core for tensors, imported when it is first needed."""
         from ..core import torch
 
         return torch
 
-    def store_rows(self, X: Rows, width: int = 0) -> Blocks:
+    def store_rows(self, X: Rows, width: int = 0) -> StoredBlocks:
         """Store the rows of one matrix, and hidden rows of the given width."""
-        blocks = self._core.split_for_device(X, width)
-        return self._core.DeviceBlocks(blocks, self.device, memory_budget=self.memory_budget)
+        if self.device is not None:
+            shelf = self._torch.DeviceShelf(self.device, self.memory_budget)
+            return StoredBlocks(self._torch.split_for_device(X, width), shelf)
+        # while a layer's output is computed, that of the layer before it is there as well
+        budget = half_of_memory() / 2 if self.memory_budget is None else self.memory_budget
+        return StoredBlocks(split_rows(X, width), HostShelf(budget))
 
     def stream_rows(self, source: Iterable[Rows]) -> Blocks:
         """Read the rows again for every pass."""
-        return StreamedBlocks(self._core.StreamToDevice(source, self.device))
+        there = source if self.device is None else self._torch.StreamToDevice(source, self.device)
+        return StreamedBlocks(there)
 
     def move_rows(self, X: Rows) -> Rows:
         """Return rows where the computation takes place."""
-        return self._core.TensorBlock.of(X).to(self.device).dense()
+        return X if self.device is None else self._torch.TensorBlock.of(X).to(self.device).dense()
 
     def set_precision(self) -> AbstractContextManager[None]:
         """Return a context in which products have the precision of this place."""
-        return self._core.precision(self.precision)
+        context: AbstractContextManager[None] = nullcontext()
+        return context if self.device is None else self._torch.precision(self.precision)
 
     def move_layers(self, layers: Sequence[Layer]) -> Sequence[Layer]:
         """Return layers where the rows are."""
-        return [self._core.to_device(layer, self.device) for layer in layers]
+        if self.device is None:
+            return layers
+        return [self._torch.to_device(layer, self.device) for layer in layers]
 
     def to_host(self, layer: Layer) -> Layer:
         """Return a layer with NumPy arrays."""
-        return self._core.to_host(layer)
+        host: Layer = layer if self.device is None else self._torch.to_host(layer)
+        return host
 
     def hidden(self, layers: Sequence[Layer], X: Rows) -> Iterator[np.ndarray]:
-        """Yield h^1, ..., h^l of the rows of `X`; those that do not fit the device are copied in blocks."""
-        rows = self._core.device_hidden_rows(layers, X, self.device, memory_budget=self.memory_budget)
-        for _ in layers:
+        """Yield h^1, ..., h^l of the rows of `X`, which are there; on a device they pass in blocks."""
+        if self.device is None:
+            yield from hidden_rows(layers, X)
+            return
+        rows = self.store_rows(X, max((len(layer.intercept) for layer in layers), default=0))
+        for layer in layers:
             with self.set_precision():  # and not while the caller works
-                piece = next(rows)
+                rows = rows.map(layer)
+                piece = np.concatenate([to_host(block) for block in rows])
             yield piece
-
-
-Place = OnHost | OnTorch
 
 
 def check_place(
@@ -131,9 +106,7 @@ def check_place(
         raise TypeError(f"device must be a string such as 'cpu' or 'cuda', got {device!r}")
     if device == "cpu":
         device = there or device
-    if device == "cpu":
-        return OnHost(memory_budget)
-    return OnTorch(check_device(device), precision, memory_budget)
+    return Place(None if device == "cpu" else check_device(device), precision, memory_budget)
 
 
 def check_device(name: str) -> str:

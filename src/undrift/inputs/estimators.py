@@ -1,4 +1,4 @@
-"""Estimators: classes that a file may hold, a fit of all or nothing, and its progress."""
+"""Estimators: a fit of all or nothing, and its progress."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 T = TypeVar("T")
-C = TypeVar("C", bound=type)
-SAVABLE: dict[str, type] = {}  # classes that a model file may name, by name
+S = TypeVar("S")
+P = ParamSpec("P")
 
 Report = Callable[[int, int], None]  # takes the number of steps that are done, and of all
 _report: ContextVar[Report | None] = ContextVar("report", default=None)
 
 
-def all_or_nothing(fit: Callable) -> Callable:
+def all_or_nothing(fit: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
     """Return a `fit` that first forgets what an earlier one learnt, and puts it back if it fails."""
 
     @wraps(fit)
-    def fit_anew(self: Any, *args: Any, **options: Any) -> Any:
+    def fit_anew(self: S, /, *args: P.args, **options: P.kwargs) -> T:
         before = dict(vars(self))
         for name in before:
             if name.endswith("_"):
@@ -58,12 +58,6 @@ def track_steps(steps: Iterable[T], n_steps: int, *, verbose: bool) -> Iterator[
         if verbose:
             seconds = time.perf_counter() - start
             print(f"undrift: layer {n_done}/{n_steps} after {seconds:.1f} s", file=sys.stderr)
-
-
-def savable(cls: C) -> C:
-    """Register an estimator or dataclass, by its name, as one that model files may hold."""
-    SAVABLE[cls.__name__] = cls
-    return cls
 
 
 def load_cluster() -> Any:

@@ -5,14 +5,14 @@ A label is missing if it is None, NaN or a missing value of pandas; 1, 1.0 and "
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+
+from ..machine import measure_memory
 
 _WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
 
@@ -29,32 +29,6 @@ def check_noise(value: Any) -> float:
         hint = ": at 1 every feature is always missing, nothing can be learnt; try 0.9" if value == 1 else ""
         raise ValueError(f"noise={value!r} must be at least 0 and below 1{hint}")
     return float(value)
-
-
-def check_feature_noise(value: Any, d: int | None = None) -> float | np.ndarray:
-    """Return a corruption probability, or an array of them, one for each of d features if d is given."""
-    if isinstance(value, list | tuple):
-        raise TypeError(
-            f"noise must be a number, or an array with one for each feature, got {repr(value)[:60]} of type "
-            f"{type(value).__name__}: pass np.array(...); MSDAClassifier chooses among the values of a list"
-        )
-    if getattr(value, "ndim", 0) == 0:
-        return check_noise(value)
-    noise = np.asarray(value)
-    if noise.dtype.kind not in "fiu":
-        raise TypeError(f"noise must be an array of numbers, got one of dtype {noise.dtype}")
-    if noise.ndim != 1 or (d is not None and len(noise) != d):
-        expected = "(n_features,)" if d is None else f"({d},)"
-        raise ValueError(
-            f"noise has shape {noise.shape}, not {expected}: give one probability for each feature"
-        )
-    bad = np.flatnonzero(~((noise >= 0) & (noise < 1)))
-    if len(bad):
-        raise ValueError(
-            f"noise[{bad[0]}]={noise[bad[0]]:g} must be at least 0 and below 1"
-            + (f", and so must {len(bad) - 1} more" if len(bad) > 1 else "")
-        )
-    return noise.astype(np.float64)
 
 
 def check_positive(value: Any, name: str, *, zero: bool = False, hint: str = "") -> float:
@@ -90,22 +64,9 @@ def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     return value
 
 
-def refuse_cross_validation() -> None:
-    """Refuse a fit with a target where scikit-learn's cross-validation is calling."""
-    frame = sys._getframe(1)
-    while frame := frame.f_back:  # type: ignore[assignment]
-        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
-            raise ValueError(
-                "cross-validation of scikit-learn would cut the target, and score source rows as if they "
-                "were the target's: read expected_error_, or pass labelled rows of the target to score"
-            )
-
-
 def half_of_memory() -> float:
-    """Return half of this machine's memory, in bytes."""
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2
-    return 4e9  # where the system does not say
+    """Return half of the memory of this machine, or of its container, in bytes."""
+    return measure_memory() / 2
 
 
 def missing_mask(y: np.ndarray) -> np.ndarray:

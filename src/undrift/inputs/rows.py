@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -171,15 +172,15 @@ def _spread_around(X: Rows, mean: np.ndarray) -> np.ndarray:
     return np.where(varies, np.sqrt(square / max(X.shape[0], 1)), np.inf)
 
 
+@singledispatch
 def gather_rows(X: Rows) -> Rows:
-    """Return rows of this process; those on a cluster are copied here."""
-    return X.gather() if on_cluster(X) else X
+    """Return rows as one matrix of this process; `distributed` copies those on a cluster here."""
+    return X
 
 
+@singledispatch
 def column_sums(X: Rows) -> np.ndarray:
-    """Sum the columns in float64, of one matrix or of rows on a cluster."""
-    if on_cluster(X):
-        return X.total(column_sums)
+    """Sum the columns in float64, of one matrix; `distributed` sums rows on a cluster there."""
     return to_host(array_ops(X).column_sums(X))
 
 
@@ -237,8 +238,12 @@ def choose_place(
     return check_place(device, precision, memory_budget, next(filter(None, names), None))
 
 
-def place_rows(rows: Rows | CheckedStream, place: Place, width: int = 0) -> Blocks:
-    """Return checked rows as blocks; `width` is that of the hidden rows."""
-    if isinstance(rows, CheckedStream):
-        return place.stream_rows(rows)
-    return rows if on_cluster(rows) else place.store_rows(rows, width)
+@singledispatch
+def place_rows(rows: Rows, place: Place, width: int = 0) -> Blocks:
+    """Return checked rows as blocks; `width` is that of the hidden rows. Those on a cluster stay there."""
+    return place.store_rows(rows, width)
+
+
+@place_rows.register
+def _(rows: CheckedStream, place: Place, width: int = 0) -> Blocks:
+    return place.stream_rows(rows)

@@ -1,10 +1,15 @@
-"""`MSDAClassifier`: the method, from rows of every domain to weights of every layer."""
+"""`MSDAClassifier`: the method, from rows of every domain to the votes of the readings."""
 
+from .anchors import Anchors
+from .asking import choose_for_estimate
 from .calibrate import class_probabilities, find_border, fit_temperature
 from .classifier import MSDAClassifier
-from .constants import DISTILL_RIDGES, DISTILL_ROWS, EXPECTED_ERROR_RECORD, FEW_TAUGHT
-from .domains import TARGET, Name, check_domain_numbers, check_domains, list_row_keys
+from .fit import Fitted, Memory, fit_level
+from .judge import Facts
+from .least_squares import predict_codes
+from .model import Model, shift_probabilities
+from .problem import TARGET, Name, check_domain_numbers, check_problem, list_row_keys
+from .settings import AnchorSettings, Settings
 from .shares import check_shares
-from .solve import predict_codes
-from .targets import BatchReference, TargetModel
-from .update import choose_for_estimate
+from .targets import TargetResults, describe_target
+from .teacher import Words

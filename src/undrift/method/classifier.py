@@ -1,63 +1,65 @@
-"""`MSDAClassifier`: the method, from rows of every domain to weights of every layer."""
+"""`MSDAClassifier`: the method as a scikit-learn estimator."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..core import Rows, SingularSystem, array_ops, choose_pivots
+from ..core import Rows, SingularSystem, array_ops
+from ..errors import warn
 from ..inputs import (
+    Place,
     all_or_nothing,
     check_choice,
+    check_count,
     check_positive,
     choose_place,
     column_sums,
-    half_of_memory,
-    load_cluster,
     on_cluster,
-    place_rows,
-    refuse_cross_validation,
-    savable,
     to_host,
     track_steps,
 )
 from ..msda import MSDA
-from .align import align_targets
-from .calibrate import class_probabilities, score_held_out
-from .choose import Base, Grid, Search, check_grid
-from .constants import N_LAYERS, NOISE, RIDGE, C
-from .domains import UNLABELLED, Domains, Name, check_domains
-from .doubts import judge_fit, measure_rows, warn_of_blocking
-from .labels import learn_labels
-from .layers import LayerFitter, count_pivots, draw_anchors
-from .self_train import PLAN, keep_start, make_rule, self_train
+from .anchors import Anchors, draw_anchors, set_labels
+from .asking import N_QUESTIONS, choose_for_estimate, choose_for_predictions, choose_questions
+from .fit import Fitted, Grid, Learnt, Memory, Search, check_grid, fit_level, refit
+from .judge import Facts
+from .jury import mix
+from .model import Model
+from .predictor import JuryPredictor
+from .problem import (
+    UNLABELLED,
+    Name,
+    Problem,
+    check_problem,
+    check_target_labels,
+    list_row_keys,
+)
+from .settings import Settings
 from .shares import check_shares
-from .solve import predict_codes
-from .source_only import fall_back
-from .state import draw_state_rows, keep_state
-from .targets import keep_batch_reference
-from .teacher import add_words, learn_teacher, name_words, read_words, take_taught_rows
-from .train import Fit, Readout, list_target_scores, make_trainer, read_out
-from .update import LearnsTargetLabels
+from .targets import describe_target, list_doubts, list_readings, measure_coverage
+from .teacher import ONE, add_words, name_words, take_taught_rows
+
+PURPOSES = ("predictions", "estimate")  # of asking for labels
+_ASKED_ROWS = 1_000  # among which `ask` chooses
+_DEFAULTS = Settings()
 
 
-@savable
-class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
+class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
     """Classifier for a domain without labels, learnt from one with.
 
     Learns mSDA's representation from all rows, and a linear classifier on ``[x, h^1, ..., h^l]`` of the
-    labelled ones (section 3.4). Then it estimates the class shares of every target, aligns its classes with
-    the source's, and trains in rounds on target rows with pseudo-labels. Where label-free diagnostics say
-    that adaptation will not help, it keeps the source-only classifier.
+    labelled ones (section 3.4). Then it reads every target under several stories of how it differs from the
+    source, each with rounds of pseudo-labels. The readings vote. A few labels of target rows settle which
+    reading is right. Rows should be like counts or tf-idf: not negative, many zeros, scaled alike in all
+    domains.
 
     Parameters
     ----------
@@ -69,13 +71,13 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
         Weight of the squared errors, on inner products scaled to a mean square norm of 1 (so C=1 is the
         authors' rule ``1 / mean |x|^2``). A list as above.
     center : {"classes", "domains", False}, default="classes"
-        "classes" moves the rows of a target until its classes meet where the source's do. "domains" subtracts
-        the mean of every domain, as if classes were equally frequent in all. False does neither.
-    target_shares : dict, optional
-        Known shares: class -> share for all targets, or name of a target -> such a dict. By default they are
-        estimated. Needs ``center="classes"``.
+        Which stories vote. "classes": all of them. "domains": only that of the same mix of classes, for which
+        the mean of every domain is subtracted. False: only that of unmoved words.
+    target_shares : dict or "source", optional
+        Known shares: class -> share for all targets, or name of a target -> such a dict. "source" says that
+        the mix of classes is that of the source. By default it is open. Needs ``center="classes"``.
     border : {"error", "balanced"}, default="error"
-        Whether predictions minimise the expected error, or the mean of the classes' (``center="classes"``).
+        Whether predictions minimise the expected error, or the mean of the classes'.
     self_training : bool, default=True
         Whether the most confident target rows join the training set with pseudo-labels, in a few rounds.
     ridge : float, default=1e-5
@@ -96,42 +98,35 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
         The labels.
     targets_ : dict
         For every target, by name: its `shares` (class -> share), their 90% interval `shares_interval` (class
-        -> (low, high)), the `expected_error` (`error`, `low`, `high` as fractions) and a list of `warnings`.
-        Estimates are None where the target was not aligned, or has too few rows. Where only bounds of the
-        error can be said, its `known` is False and its `error` None.
+        -> (low, high)), the `expected_error` (fractions `error`, `low`, `high`; `known`), `by_class` (class
+        -> expected `share`, `precision` and `recall`), `confusion` (expected share of rows by true and by
+        predicted class), and lists of `warnings` and their `codes`.
+    readings_ : dict
+        For every target, by name, a list with one dict a reading: `name`, `story`, `weight` of its vote,
+        `shares` (class -> share), and `agreement`, the share of rows on which it predicts as the jury does.
     target_shares_, target_shares_interval_, expected_error_ : list
-        The same as lists, in the order of the targets.
+        Of `targets_`, in the order of the targets.
     domains_ : list
         Names of the domains, `n_sources_` sources first.
+    source_shares_ : ndarray
+        Share of every class among the labelled rows.
+    model_ : Model
+        Weights and votes of the readings.
+    memory_ : Memory or None
+        Rows that `update` fits again; None without a target, or where ``keeps_state=False``.
     representation_ : MSDA
         The fitted layers.
-    coef_ : list of ndarray
-        Weights of the input and of every layer, each of shape (d_t, n_outputs).
-    intercept_ : ndarray of shape (n_domains, n_outputs)
-        One row per domain in `domains_`.
-    teacher_weight_ : ndarray of shape (n_domains, 1)
-        Factor of the teacher's log odds that is added to scores where predictions are of both; 0 without one.
-    teacher_noise_ : list
-        With a teacher, for every target: the share of its labels that look exchanged at random.
     best_params_ : dict
         Chosen `noise`, `n_layers` and `C`.
     selection_results_ : list of dict
         One per candidate: `noise`, `n_layers`, `C`, `score` (NaN if there was no choice), `chosen`.
-    self_training_rounds_ : list of dict
-        For the start and each round: `n_labelled` target rows, `round_trip` AUC, share of
-        predictions `changed`, and whether the round was `kept`.
-    caution_ : dict or None
-        With a target: `signals`, `reasons` against adapting and their `codes`, those that are `blocking`,
-        and whether it `fell_back`.
-    temperature_ : float
-        Divisor that turns scores of target rows into log odds; `temperatures_` has one for every domain.
     input_mean_ : ndarray of shape (d,)
         Mean of the target rows (source rows if there is no target); explanations are taken there.
     labelled_counts_ : ndarray of shape (d,)
         Number of labelled rows in which each feature is not zero.
-    target_scores_ : list of ndarray, or None
-        Scores of the rows of every target that `fit` saw, as `decision_function` gives them up to rounding,
-        where they are known without another pass. Model files do not hold them.
+    teacher_weight_, teacher_noise_ : list
+        With a teacher, for every target: the factor of its log odds that is added to scores where predictions
+        are of both; and the share of its labels that look exchanged at random.
 
     Examples
     --------
@@ -144,27 +139,31 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
     """
 
     __metadata_request__fit = {"sample_domain": True, "sample_weight": None}
-    __metadata_request__predict = {"sample_domain": True}
-    __metadata_request__score = {"sample_domain": True}
 
-    _may_fall_back = True  # the lab measures the steps without it
+    classes_: np.ndarray
+    n_features_in_: int
+    model_: Model
+    memory_: Memory | None
+    representation_: MSDA
+    targets_: dict[Name, dict[str, Any]]
+    readings_: dict[Name, list[dict[str, Any]]]
 
     def __init__(
         self,
-        n_layers=N_LAYERS,
-        noise=NOISE,
-        C=C,
+        n_layers: int | Sequence[int] = _DEFAULTS.layers.n_layers,
+        noise: float | Sequence[float] = _DEFAULTS.layers.noise,
+        C: float | Sequence[float] = _DEFAULTS.layers.C,
         *,
-        center="classes",
-        target_shares=None,
-        border="error",
-        self_training=True,
-        ridge=RIDGE,
-        n_pivots="auto",
-        device="cpu",
-        verbose=False,
-        random_state=None,
-    ):
+        center: Literal["classes", "domains", False] = "classes",
+        target_shares: Mapping[Any, Any] | Literal["source"] | None = None,
+        border: Literal["error", "balanced"] = "error",
+        self_training: bool = True,
+        ridge: float = _DEFAULTS.layers.ridge,
+        n_pivots: int | Literal["auto", "few", "many"] | None = "auto",
+        device: str = "cpu",
+        verbose: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.n_layers = n_layers
         self.noise = noise
         self.C = C
@@ -178,6 +177,9 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
+    _last: Fitted | None = None  # of this session, so that labels are learnt at once
+    _scores: list[np.ndarray | None] | None = None  # of this session
+
     @all_or_nothing
     def fit(
         self,
@@ -186,13 +188,17 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
         X_target: Rows | Mapping[str, Rows] | None = None,
         *,
         y_target: ArrayLike | Mapping[str, ArrayLike] | None = None,
-        teacher: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        teacher: ArrayLike | Mapping[str, Any] | None = None,
+        teacher_confidence: ArrayLike | Mapping[str, ArrayLike] | None = None,
         sample_domain: ArrayLike | None = None,
-        **options: Any,
-    ) -> MSDAClassifier:
+        sample_weight: ArrayLike | None = None,
+        keeps_state: bool = True,
+    ) -> Self:
         """Learn from labelled source rows and unlabelled rows of any domain, or from a teacher.
 
-        A fit that fails leaves a fitted classifier as it was.
+        A fit that fails leaves a fitted classifier as it was. In scikit-learn's cross-validation with
+        `X_target`, the target's rows are those of every fold alike, and scores are of held-out source rows:
+        they say nothing of the target.
 
         Parameters
         ----------
@@ -204,11 +210,13 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
         X_target : matrix, or dict of matrices, optional
             Unlabelled rows of the target domain, or of several: name -> rows.
         y_target : array-like, or dict of array-likes, optional
-            Labels of some rows of `X_target`, None or NaN for the others; a dict if that is one. They are
-            learnt from. Of equal rows one counts, and those whose labels contradict are left out.
+            Labels of some rows of `X_target`, None or NaN for the others; a dict if that is one. They weigh
+            the readings and are learnt. Of equal rows one counts, and those whose labels contradict are left
+            out.
         teacher : array-like, or dict of array-likes, optional
             Labels of rows of `X_target` by another model, which may be wrong: None or NaN where it was
-            silent; or probabilities of shape (n_target, n_classes). A dict if `X_target` is one.
+            silent; or probabilities of shape (n_target, n_classes). A dict if `X_target` is one. A dict of
+            such by name is several teachers, each of which is a reading.
         teacher_confidence : array-like of shape (n_target,), or dict, optional
             Probabilities of the teacher's labels.
         sample_domain : int array of shape (n,), optional
@@ -218,246 +226,344 @@ class MSDAClassifier(ClassifierMixin, LearnsTargetLabels, BaseEstimator):
             Weight of each labelled row in the squared errors, at least 0; a row of weight 0 counts as one
             without a label. Layers, which see no labels, are learnt from all rows alike.
         keeps_state : bool, default=True
-            Whether `update` and `ask` will be called; without it the model is smaller.
+            Whether `update` will be called; without it the model is smaller.
+
+        Returns
+        -------
+        MSDAClassifier
+            Itself, fitted.
         """
-        if X_target is not None:
-            refuse_cross_validation()
-        keeps_state, confidence = options.pop("keeps_state", True), options.pop("teacher_confidence", None)
-        given = {"y_target": y_target, "sample_domain": sample_domain, "dtype": self._dtype}
-        given["sample_weight"] = options.pop("sample_weight", None)
-        if options:
-            hint = ": the target's rows are X_target" if "target" in options else ""
-            raise TypeError(f"fit got an unexpected keyword argument {next(iter(options))!r}{hint}")
-        grid, taught = self._check_parameters(), name_words(teacher, confidence, X_target)
+        settings, grid = self.make_settings(), self._check_parameters()
+        self._last = self._scores = None
+        taught = name_words(teacher, teacher_confidence, X_target)
         has_source = not taught or (X is not None and np.shape(X)[0] > 0)
         if not has_source:
-            X, y = take_taught_rows(self, X_target, taught, self._dtype)
-        domains = replace(check_domains(self, X, y, X_target, **given), has_source=has_source)
-        add_words(domains, taught)
-        search = self._start_search(domains, grid)
+            X, y = take_taught_rows(self, X_target, taught, self._dtype, settings.teacher)
+        given = {"y_target": y_target, "sample_domain": sample_domain, "sample_weight": sample_weight}
+        problem = check_problem(self, X, y, X_target, **given, dtype=self._dtype)
+        add_words(problem, taught, settings.teacher.least)
+        self.classes_ = problem.classes
+        rows = list(problem.rows.values())
+        place = choose_place(rows, "cpu" if any(map(on_cluster, rows)) else self.device, "high")
+        anchors = draw_anchors(problem, settings.anchors, self.random_state)
+        facts = self.list_facts(problem, anchors, has_source=has_source)
+        search = Search(problem, anchors, grid, self.n_pivots, settings, place, self.random_state)
+        n_entries = anchors.X.shape[0] * search.width * max(grid.depths)
+        keeps_hidden = grid.n_candidates == 1 and n_entries <= settings.anchors.kept_entries
         try:
-            with search.place.set_precision():
-                for _ in track_steps(search.steps(), search.n_steps, verbose=self.verbose):
+            with place.set_precision():
+                steps = search.steps(keeps_hidden=keeps_hidden)
+                for _ in track_steps(steps, grid.n_steps, verbose=self.verbose):
                     pass
-                self._adapt(search.result(), keeps_state=keeps_state)
+                learnt = search.result()
+                fitted = fit_level(anchors, learnt.level, learnt.candidate.C, facts, settings, place)
         except SingularSystem as error:
             names = getattr(self, "feature_names_in_", None)
             raise (error if names is None else error.with_names(names)) from None
+        self._keep_layers(problem, learnt, place)
+        coverages = [measure_coverage(problem.rows[name], self.labelled_counts_) for name in problem.targets]
+        self._keep(fitted, coverages, keeps_state=keeps_state)
         return self
+
+    def make_settings(self) -> Settings:
+        """Return the settings of the method, which `center` and `self_training` narrow."""
+        settings = _DEFAULTS
+        votes = settings.votes
+        if self.center != "classes":
+            centred, unmoved = (1.0, 0.0) if self.center == "domains" else (0.0, 1.0)
+            votes = replace(
+                votes, source_only=0.0, unmoved=unmoved, centred=centred, estimated=0.0, near=0.0, flat=0.0
+            )
+        rounds = settings.rounds if self.self_training else replace(settings.rounds, portions=())
+        layers = replace(settings.layers, ridge=self.ridge)
+        return replace(settings, layers=layers, rounds=rounds, votes=votes)
 
     def _check_parameters(self) -> Grid:
         """Return the grid to choose from; refuse impossible values."""
         if self.center is not False:
             check_choice(self.center, "center", ("classes", "domains"))
         check_choice(self.border, "border", ("error", "balanced"))
-        if self.center != "classes" and (self.target_shares is not None or self.border != "error"):
-            raise ValueError(
-                f'target_shares and border="balanced" need center="classes", but center={self.center!r}'
-            )
+        if self.center != "classes" and self.target_shares is not None:
+            raise ValueError(f'target_shares needs center="classes", but center={self.center!r}')
         if not isinstance(self.self_training, bool | np.bool_):
             raise TypeError(f"self_training must be True or False, got {self.self_training!r}")
         check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5")
         return check_grid(self.noise, self.n_layers, self.C)
 
-    def _start_search(self, domains: Domains, grid: Grid, share_layers: Any = None) -> Search:
-        """Draw anchors, and prepare the layers of every noise level.
+    def list_facts(self, problem: Problem, anchors: Anchors, *, has_source: bool = True) -> Facts:
+        """Return what is known of a problem beside its rows, by the parameters of this classifier."""
+        assumes_same = isinstance(self.target_shares, str)
+        if assumes_same and self.target_shares != "source":
+            raise ValueError(f"target_shares must be a dict or 'source', got {self.target_shares!r}")
+        known = check_shares(None if assumes_same else self.target_shares, problem.classes, problem.targets)
+        n, taught = anchors.n_labelled, []
+        for k, name in zip(problem.target_positions, problem.targets, strict=True):
+            rows = anchors.position[n:][anchors.domain[n:] == k]
+            told = problem.taught.get(name, {})
+            taught.append({teacher: words.take(rows) for teacher, words in told.items()})
+        return Facts(
+            classes=problem.classes,
+            names=problem.names,
+            n_sources=problem.n_sources,
+            sizes=problem.sizes,
+            shares=[None if shares is None else np.array(shares) for shares in known],
+            assumes_same=assumes_same,
+            taught=taught,
+            has_source=has_source,
+            seed=0 if self.random_state is None else check_random_state(self.random_state).randint(2**31),
+            is_balanced=self.border == "balanced",
+        )
 
-        `share_layers` takes the names of the domains and a function that makes a `LayerFitter`, and returns
-        one that several fits share.
-        """
-        check_shares(self.target_shares, domains.classes, domains.targets)
-        rows, depth = list(domains.rows.values()), max(grid.depths)
-        place = choose_place(rows, "cpu" if any(map(on_cluster, rows)) else self.device, "high")
-        random_state, d = check_random_state(self.random_state), self.n_features_in_
-        n_pivots = count_pivots(self.n_pivots, d, sum(domains.sizes), depth)
-        width = n_pivots or d
-        options = {"seed": self.random_state, "self_training": bool(self.self_training)}
-        anchors = draw_anchors(domains, d + depth * width, random_state, **options)
-
-        def make_layers() -> LayerFitter:
-            blocks = [place_rows(X, place, n_pivots or 0) for X in rows]
-            split = None if n_pivots is None else choose_pivots(blocks, d, n_pivots, random_state)
-            return LayerFitter(blocks, split, ridge=self.ridge)
-
-        is_small = 8 * anchors.X.shape[0] * width * depth < half_of_memory() / 4
-        keeps_hidden = share_layers is None and grid.n_candidates == 1 and is_small
-        center = self.center if self.center != "classes" or domains.targets else "domains"
-        layers = make_layers if share_layers is None else partial(share_layers, domains.names, make_layers)
-        return Search(domains, anchors, grid, center, place, layers, keeps_hidden, random_state)
-
-    def _adapt(self, base: Base, *, keeps_state: bool = True) -> None:
-        """Run the steps of the method, given layers and the Gram matrix of the anchors."""
-        domains, seed = base.domains, 0 if self.random_state is None else self.random_state
-        known_shares = check_shares(self.target_shares, domains.classes, domains.targets)
-
-        # 1. Least squares on the labelled rows, and scores of rows that were held out.
-        trainer = make_trainer(base)
-        parts = trainer.posterior, base.labels, trainer.labelled_scores
-        held_out = score_held_out(*parts, seed, len(domains.rows))
-
-        # 2. Class shares of every target, and the move that aligns its classes with the source's.
-        self.labelled_counts_ = to_host(array_ops(domains.labelled).nonzero_counts(domains.labelled))
-        signals = measure_rows([domains.rows[name] for name in domains.targets], self.labelled_counts_)
-        unseen = 0.0 if signals is None else signals.unseen
-        lessons = learn_teacher(base, trainer, held_out, unseen)
-        if lessons is not None:
-            known_shares = lessons.fill_shares(known_shares)
-        aligned = align_targets(base, trainer, held_out, known_shares, unseen)
-
-        # 3. Self-training: rounds of pseudo-labels.
-        trained = keep_start(trainer)
-        if lessons is not None or self.self_training:
-            plan = PLAN if lessons is None else lessons.plan_rounds(trainer.target_scores)
-            trained = self_train(base, trainer, make_rule(held_out, aligned, lessons), plan)
-
-        # 4. Weights of every layer, so that prediction is one pass; the rows that `update` needs.
-        has_labels = bool((base.anchors.target_codes != UNLABELLED).any())
-        drawn = draw_state_rows(base, seed) if domains.targets and (keeps_state or has_labels) else None
-        weights = trainer.finish(trained.coef, None if drawn is None else drawn[0])
-
-        # 5. Calibration: temperature, decision thresholds, expected errors.
-        given = known_shares, self.border == "balanced", lessons is not None, seed
-        fit = Fit(base, *given, held_out, trainer.labelled_scores, aligned, trained, weights)
-        readout = calibrated = read_out(fit)
-
-        # 6. Labels of target rows, and the words of a teacher.
-        state = None
-        if drawn is not None:
-            state = keep_state(fit, readout, *drawn)
-            readout = readout if state.labelled is None else learn_labels(state)
-        self.teacher_weight_ = np.zeros((len(domains.rows), 1))
-        if lessons is not None:
-            readout = lessons.describe(readout)
-            self.teacher_weight_[domains.target_positions, 0] = lessons.measure_weights(trained, readout)
-            self.teacher_noise_ = [None if each is None else each.noise.share for each in lessons.lessons]
-
-        # 7. Doubts: warnings, and the fallback to the source alone.
-        self.caution_ = judge_fit(fit, readout.targets, signals)
-        self.batch_ = keep_batch_reference(fit, readout.error_ratio, self._dtype)
-        if self.caution_ is not None and self.caution_["fell_back"] and self._may_fall_back:
-            keeps_shares = "not-known" in self.caution_["codes"]
-            readout, self.batch_ = fall_back(fit, readout, keeps_shares=keeps_shares), None
-        self.update_state_ = state if keeps_state else None
-        self.target_scores_ = list_target_scores(fit, readout) if readout is calibrated else None
-        self.self_training_rounds_ = [vars(r) for r in trained.rounds]
-        self._keep(base, readout)
-
-    def _keep(self, base: Base, readout: Readout) -> None:
-        """Keep a fit as attributes."""
-        domains, chosen = base.domains, base.chosen.candidate
-        self.classes_, self.domains_, self.domain_sizes_ = domains.classes, domains.names, domains.sizes
-        self.n_sources_, self.has_source_ = domains.n_sources, domains.has_source
-        self.source_shares_ = np.bincount(domains.y, minlength=len(domains.classes)) / len(domains.y)
+    def _keep_layers(self, problem: Problem, learnt: Learnt, place: Place) -> None:
+        """Keep what labels of target rows do not change."""
+        chosen, split = learnt.candidate, learnt.split
+        self.domains_, self.n_sources_ = problem.names, problem.n_sources
+        self.source_shares_ = np.bincount(problem.y, minlength=len(problem.classes)) / len(problem.y)
         self.best_params_ = {"noise": chosen.noise, "n_layers": chosen.n_layers, "C": chosen.C}
-        self.selection_results_ = [{**vars(c), "chosen": c is chosen} for c in base.candidates]
-        self.representation_ = self._build_representation(base)
-        reference = [domains.rows[name] for name in domains.targets or domains.names]
-        self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
-        self._keep_readout(readout)
-        warn_of_blocking(self.caution_)
-
-    def _build_representation(self, base: Base) -> MSDA:
-        """Return the chosen stack as a fitted MSDA."""
-        chosen, split = base.chosen.candidate, base.split
+        self.selection_results_ = [{**vars(c), "chosen": c is chosen} for c in learnt.candidates]
         n_pivots = None if split is None else len(split.pivots)
         msda = MSDA(chosen.n_layers, chosen.noise, n_pivots=n_pivots, ridge=self.ridge, device=self.device)
-        msda.layers_ = [base.place.to_host(layer) for layer in base.chosen.stack.layers]
-        msda.n_features_in_ = self.n_features_in_
+        msda.layers_ = [place.to_host(layer) for layer in learnt.level.stack.layers]
+        msda.n_features_in_, msda.form_ = self.n_features_in_, learnt.level.form
         if hasattr(self, "feature_names_in_"):
             msda.feature_names_in_ = self.feature_names_in_
         if split is not None:
             msda.pivots_, msda.parts_ = split.pivots, split.parts
-        return msda
+        self.representation_ = msda
+        reference = [problem.rows[name] for name in problem.targets or problem.names]
+        self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
+        self.labelled_counts_ = to_host(array_ops(problem.labelled).nonzero_counts(problem.labelled))
 
-    def decision_function(
+    def _keep(self, fitted: Fitted, coverages: Sequence[Any] | None, *, keeps_state: bool = True) -> None:
+        """Keep model and results; without `coverages`, the doubts of the fit before stay."""
+        verdict, facts = fitted.verdict, fitted.memory.facts
+        classes = self.classes_.tolist()
+        self.model_ = fitted.model
+        self.memory_ = fitted.memory if keeps_state and facts.targets else None
+        self._last = fitted if self.memory_ is not None else None
+        before = getattr(self, "targets_", {})
+        self.readings_, self.targets_ = {}, {}
+        names = [reading.story.name for reading in verdict.readings]
+        sentences = [reading.story.sentence for reading in verdict.readings]
+        for i, name in enumerate(facts.targets):
+            readings = list_readings(classes, names, sentences, verdict.votes[i], verdict.p[i])
+            self.readings_[name] = readings
+            doubts = []
+            if coverages is not None:
+                doubts = list_doubts(coverages[i], fitted.evidence, classes, readings)
+            self.targets_[name] = describe_target(classes, verdict.estimates[i], doubts)
+            if coverages is None:
+                self.targets_[name] |= {key: before[name][key] for key in ("warnings", "codes")}
+            for doubt in doubts:
+                warn(doubt.text, code=doubt.code)
+        self._scores = self._score_targets(fitted)
+        if any(verdict.lessons):
+            self._keep_teachers(fitted)
+
+    def _keep_teachers(self, fitted: Fitted) -> None:
+        """Keep the noise of teachers, and how much they weigh beside the model."""
+        self.teacher_noise_: list[Any] = []
+        self.teacher_weight_: list[float] = []
+        for lessons, group in zip(fitted.verdict.lessons, fitted.evidence.groups, strict=True):
+            noises = {name: lesson.noise.share for name, lesson in lessons.items()}
+            self.teacher_noise_.append(noises.get(ONE) if set(noises) <= {ONE} else noises)
+            weight = 0.0
+            if ONE in lessons:
+                reading = next(r for r in fitted.verdict.readings if r.story.name == ONE)
+                i = len(self.teacher_weight_)
+                weight = lessons[ONE].weigh(reading.scores[group] + reading.borders[i]) / reading.temperature
+            self.teacher_weight_.append(weight)
+
+    @property
+    def target_scores_(self) -> list[np.ndarray | None]:
+        """Scores of the rows of every target that `fit` saw, as `decision_function` gives them.
+
+        None where another pass through the layers is needed: after loading, and where not all rows are kept.
+        """
+        return [None] * len(self.target_names_) if self._scores is None else self._scores
+
+    def _score_targets(self, fitted: Fitted) -> list[np.ndarray | None]:
+        """Return the scores of the rows of every target; None where not all of them are anchors."""
+        known: list[np.ndarray | None] = []
+        verdict, sizes = fitted.verdict, fitted.memory.facts.sizes[self.n_sources_ :]
+        given = verdict.votes, verdict.p, self.list_priors()[self.n_sources_ : -1], sizes
+        for votes, p, prior, n in zip(*given, strict=True):
+            logs = np.log(np.maximum(mix(votes, p), 1e-12)) - prior
+            scores = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
+            known.append(scores if len(scores) == n else None)
+        return known
+
+    def list_rows(self, target: Name | None = None) -> Rows:
+        """Return the rows of a target that are kept for `update`."""
+        anchors, k = self._check_memory().anchors, self.find_target(target)
+        return to_host(anchors.X)[np.flatnonzero(anchors.domain == k)]
+
+    def list_labelled(self, target: Name | None = None) -> tuple[Rows, np.ndarray]:
+        """Return the rows of a target whose labels are known, and these."""
+        anchors, k = self._check_memory().anchors, self.find_target(target)
+        is_known = (anchors.domain == k) & (anchors.codes != UNLABELLED)
+        rows = np.flatnonzero(is_known)
+        return to_host(anchors.X)[rows], self.classes_[anchors.codes[rows]]
+
+    def update(
         self,
         X: Rows,
+        y: ArrayLike | None,
         *,
         target: Name | None = None,
         sample_domain: ArrayLike | None = None,
-        teacher: ArrayLike | None = None,
-        teacher_confidence: ArrayLike | None = None,
-    ) -> np.ndarray:
-        """Return scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
+    ) -> Self:
+        """Learn labels of a few target rows at once: they weigh the readings, which are then read again.
 
-        They are in float32, the precision of the layers, as are probabilities.
+        Equals fitting again with these labels and the same layers. Rows that `fit` has seen are recognised
+        by their content; others are added.
 
         Parameters
         ----------
-        X : {array, tensor, sparse matrix} of shape (n, d)
-            Rows of the target.
-        target : str, optional
-            Name of the target that the rows are of; needed where `fit` had several. "source" is that of `X`.
-        sample_domain : int array of shape (n,), optional
-            Domain of each row, if `fit` had it too.
-        teacher, teacher_confidence
-            What the teacher says of these rows, as for `fit`, if it had one: scores are then those of both.
+        X : {array, sparse matrix} of shape (n, d)
+            Target rows.
+        y : array-like of shape (n,), or None
+            Their labels; None or NaN withdraws the label that a row has. None withdraws them all. Labels of
+            classes that the source lacks are left out, with a warning.
+        target, sample_domain
+            As for :meth:`decision_function`.
+
+        Returns
+        -------
+        MSDAClassifier
+            Itself.
         """
-        if on_cluster(X):
-            said = {"teacher": teacher, "teacher_confidence": teacher_confidence}
-            return self._answer_lazily(
-                "decision_function", X, target=target, sample_domain=sample_domain, **said
-            )
-        scores = self._score(X, target, sample_domain, teacher, teacher_confidence).astype(self._dtype)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        memory = self._check_memory()
+        X = to_host(self._check_input(X))
+        domain = self._find_positions(target, sample_domain, X.shape[0])
+        codes = check_target_labels(y, len(domain), self.classes_, "y")
+        anchors = set_labels(memory.anchors, X, domain, codes)
+        settings = self.make_settings()
+        memory = replace(memory, anchors=anchors, facts=memory.facts.widen(anchors))
+        last = self._last
+        if last is not None and len(last.memory.anchors.codes) == len(anchors.codes):
+            with last.place.set_precision():
+                fitted = fit_level(anchors, last.level, memory.C, memory.facts, settings, last.place)
+        else:
+            place = choose_place([anchors.X], self.device, "high")
+            fitted = refit(memory, self.representation_.layers_, settings, place)
+        self._keep(fitted, None)
+        return self
 
-    def predict(self, X: Rows, *, target: Name | None = None, **given: Any) -> np.ndarray:
-        """Predict labels; the parameters are those of `decision_function`."""
-        if on_cluster(X):
-            return self._answer_lazily("predict", X, target=target, **given)
-        codes = predict_codes(self._score(X, target, **given))
-        return self.classes_[codes]
-
-    def predict_proba(self, X: Rows, *, target: Name | None = None, **given: Any) -> np.ndarray:
-        """Return calibrated probabilities of the classes; the parameters are those of `decision_function`."""
-        if on_cluster(X):
-            return self._answer_lazily("predict_proba", X, target=target, **given)
-        scores = self._score(X, target, **given)
-        return self.scores_to_proba(scores, target=target, sample_domain=given.get("sample_domain"))
-
-    def scores_to_proba(self, scores, *, target=None, sample_domain=None):
-        """Return `predict_proba` of rows from their `decision_function`, at no cost."""
-        check_is_fitted(self)
-        scores = np.asarray(scores).reshape(len(scores), -1)
-        domain = target, sample_domain, len(scores)
-        logits = scores + self.take_by_domain(self.prior_, *domain)
-        p = class_probabilities(logits, self.take_by_domain(self.temperatures_, *domain))
-        return p.astype(self._dtype)
-
-    def score(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None, **given: Any) -> float:
-        """Return the accuracy of `predict`; other parameters are those of `decision_function`."""
-        return accuracy_score(to_host(y), self.predict(X, **given), sample_weight=to_host(sample_weight))
-
-    def _score(
+    def ask(
         self,
-        X: Any,
-        target: Name | None,
-        sample_domain: Any = None,
-        teacher: Any = None,
-        teacher_confidence: Any = None,
-    ) -> np.ndarray:
+        X: Rows,
+        n: int,
+        purpose: Literal["predictions", "estimate"] = "predictions",
+        *,
+        target: Name | None = None,
+        sample_domain: ArrayLike | None = None,
+        return_weights: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> Any:
+        """Return the positions of the n rows most worth labelling.
+
+        Rows with a label are left out, and of equal rows all but the first.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (m, d)
+            Target rows.
+        n : int
+            How many to label.
+        purpose : {"predictions", "estimate"}, default="predictions"
+            "predictions": first the rows that decide between readings, until there are five labels, then rows
+            whose labels would change predictions most, each unlike those before it. "estimate": rows drawn at
+            random, half of them among those whose prediction differs from the source-only reading's.
+        target, sample_domain
+            As for :meth:`update`.
+        return_weights : bool, default=False
+            Whether to return also how many rows each one stands for in an estimate, equal ones among them: 0
+            with "predictions".
+        random_state : int, RandomState or None, default=None
+            Seed of the draws; by default that of the classifier.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Positions; with `return_weights` a pair of these and of their weights.
+        """
         check_is_fitted(self)
+        check_choice(purpose, "purpose", PURPOSES)
+        check_count(n, "n")
         X = self._check_input(X)
-        scores, domain = self._score_rows(X), (target, sample_domain, X.shape[0])
-        scores += self.take_by_domain(self.intercept_, *domain)
-        if teacher is not None:
-            words = read_words((teacher, teacher_confidence), len(scores), self.classes_)
-            scores += self.take_by_domain(self.teacher_weight_, *domain) * words.scores
-        return scores
+        domain = self._find_positions(target, sample_domain, X.shape[0])
+        seed = self.random_state if random_state is None else random_state
+        rng = check_random_state(0 if seed is None else seed)
+        free, counts, n_known = self._list_unlabelled(to_host(X), domain)
+        if purpose == "predictions":
+            drawn = np.sort(rng.permutation(len(free))[: max(_ASKED_ROWS, 2 * n)])
+            free, counts = free[drawn], counts[drawn]
+        if not len(free):
+            rows, weights = free, np.zeros(0)
+            return (rows, weights) if return_weights else rows
+        k = int(domain[0])
+        votes, p = self.model_.votes[k], self.model_.read(self._score_rows(X[free]), domain[free])
+        n = min(n, len(free))
+        if purpose == "estimate":
+            rows, weights = choose_for_estimate(self._find_changed(votes, p), counts, n, rng)
+        else:
+            n_questions = min(n, max(0, N_QUESTIONS - n_known)) if np.sum(votes > 0) > 1 else 0
+            rows = choose_questions(votes, p, _DEFAULTS.votes.doubt, n_questions, rng)
+            mixed = mix(votes, p)
+            rows = np.concatenate([rows, choose_for_predictions(X[free], mixed, n - len(rows), rows)])
+            weights = np.zeros(len(rows))
+        return (free[rows], weights) if return_weights else free[rows]
 
-    def _answer_lazily(self, method: str, X: Any, **given: Any) -> Any:
-        """Return a lazy Dask array: a method of this classifier on rows of Dask, block by block."""
+    def _find_changed(self, votes: np.ndarray, p: np.ndarray) -> np.ndarray | None:
+        """Tell which predictions differ from those of the source-only reading; None where there is none."""
+        names = self.model_.names
+        if "source only" not in names:
+            return None
+        return p[names.index("source only")].argmax(axis=1) != mix(votes, p).argmax(axis=1)
+
+    def _list_unlabelled(self, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return the rows without a label, of equal ones the first, how many equal each, and known labels."""
+        known = set()
+        if self.memory_ is not None:
+            anchors = self.memory_.anchors
+            rows = anchors.n_labelled + np.flatnonzero(anchors.target_codes != UNLABELLED)
+            if len(rows):
+                known = set(list_row_keys(to_host(anchors.X)[rows].astype(X.dtype), anchors.domain[rows]))
+        groups: dict[Any, list[int]] = {}
+        for row, key in enumerate(list_row_keys(X, domain)):
+            if key not in known:
+                groups.setdefault(key, []).append(row)
+        first, counts = [group[0] for group in groups.values()], [len(group) for group in groups.values()]
+        return np.array(first, dtype=int), np.array(counts, dtype=int), len(known)
+
+    def _check_memory(self) -> Memory:
         check_is_fitted(self)
-        if np.ndim(given.get("sample_domain", 0)) > 0:
-            raise ValueError("rows of Dask are predicted block by block: give one sample_domain, or a target")
-        said = {name: given.pop(name, None) for name in ("teacher", "teacher_confidence")}
-        rows = {name: to_host(values) for name, values in said.items() if values is not None}
-        n_classes, dtype = len(self.classes_), np.dtype(self._dtype)
-        shape = {"predict": (), "predict_proba": (n_classes,)}.get(method, (n_classes,) * (n_classes > 2))
-        dtype = self.classes_.dtype if method == "predict" else dtype
-        return load_cluster().blockwise(self, method, X, shape=shape, dtype=dtype, rows=rows, **given)
+        if self.memory_ is None:
+            raise ValueError(
+                "this model has no memory of its rows, so labels cannot be learnt: it was fitted without a "
+                "target, or saved without them; fit it again"
+            )
+        return self.memory_
 
-    def __sklearn_tags__(self):
+    def _find_positions(self, target: Any, sample_domain: Any, n: int) -> np.ndarray:
+        """Return the position of the target domain of each of n rows."""
+        domain = self._find_domains(target, sample_domain, n)
+        if (domain < self.n_sources_).any():
+            raise ValueError(f"sample_domain names a source, but the targets are {self.target_names_}")
+        return domain
+
+    def __copy__(self) -> Self:
+        new = type(self).__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            name: value for name, value in super().__getstate__().items() if name not in ("_last", "_scores")
+        }
+
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -1,64 +1,37 @@
-"""Layers of every noise level, learnt from the rows of all domains, and their running Gram matrix.
-
-Inner products of ``[h^0, ..., h^l]``, which is never built, are sums over its layers. Every layer is centred
-by domain and scaled to a mean square norm of 1, so that all layers count alike.
-
-Anchors are the rows whose inner products are kept. Up to `GRAM_LIMIT` labelled rows all are anchors. Above it
-a sample of them is, and the classifier itself is trained on sums over all rows (`solve`).
-"""
+"""Layers of every noise level, learnt from the rows of all domains, and the Gram matrix at their depths."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from ..core import (
     Array,
     Blocks,
     FittedLayer,
-    Layer,
+    Form,
     LayerSolver,
     Moments,
     PivotSplit,
     Rows,
-    add_domain_centred_gram,
     array_ops,
-    domain_centred_gram,
     fit_layers,
+    hidden_rows,
     mean_square,
     moments,
-    stack_rows,
     take_rows,
 )
-from ..inputs import Place, check_choice, check_pivots, gather_rows, half_of_memory, on_cluster
-from . import constants
+from ..inputs import Place, check_choice, check_pivots, half_of_memory, on_cluster
 from .align import combine_midpoints
-from .domains import UNLABELLED, Domains, Name
-from .solve import draw_labelled_rows, mean_diagonal
+from .anchors import Anchors
+from .gram import Gram, Stack, add_layer, start_gram
+from .problem import Problem
+from .settings import LayerSettings
 
-
-@dataclass(frozen=True)
-class Stack:
-    """Layers on the input, and the centre and the scale of each of ``h^0, ..., h^l``."""
-
-    layers: tuple[Layer, ...]
-    means: tuple[np.ndarray, ...]  # each (n_domains, d_t); zeros without centring
-    shares: tuple[float, ...]  # factors of their inner products
-
-    def move_means(self, moves: Sequence[np.ndarray] | None) -> list[np.ndarray]:
-        """Return the vectors to subtract from rows that `moves`, (d_t, n_domains) each, are added to."""
-        if moves is None:
-            return list(self.means)
-        return [means - move.T for means, move in zip(self.means, moves, strict=True)]
-
-
-def score_centres(centres: Sequence[np.ndarray], weights: Sequence[np.ndarray]) -> np.ndarray:
-    """Score the centre of each domain: (n_domains, n_outputs)."""
-    return np.sum([centre @ w for centre, w in zip(centres, weights, strict=True)], axis=0, dtype=float)
+PIVOT_CHOICES = {"auto": 1.0, "few": 0.5, "many": 1.6}  # against the usual number of pivots
 
 
 class LayerFitter:
@@ -67,9 +40,7 @@ class LayerFitter:
     `split` has the pivots of the first layer (section 4).
     """
 
-    def __init__(
-        self, domains: list[Blocks], split: PivotSplit | None = None, *, ridge: float = constants.RIDGE
-    ) -> None:
+    def __init__(self, domains: list[Blocks], split: PivotSplit | None, ridge: float) -> None:
         self.split, self._domains, self._ridge = split, domains, ridge
         self._solver: LayerSolver | None = LayerSolver(domains, split)  # for every noise level
 
@@ -83,144 +54,37 @@ class LayerFitter:
         yield from fit_layers(self._domains, n_layers, options, first)
 
 
-def count_pivots(n_pivots: Any, d: int, n_rows: int, n_layers: int) -> int | None:
+def count_pivots(n_pivots: Any, d: int, n_rows: int, settings: LayerSettings) -> int | None:
     """Return the number of features that the first layer reconstructs; None for all d of them."""
     if not isinstance(n_pivots, str):
         return None if n_pivots is None else check_pivots(n_pivots, d)
-    most = constants.MOST_PIVOTS[check_choice(n_pivots, "n_pivots", tuple(constants.MOST_PIVOTS))]
-    limit = limit_pivots(most, d, n_rows, n_layers, half_of_memory())
+    check_choice(n_pivots, "n_pivots", tuple(PIVOT_CHOICES))
+    most = round(PIVOT_CHOICES[n_pivots] * settings.most_pivots)
+    limit = limit_pivots(replace(settings, most_pivots=most), d, n_rows, half_of_memory())
     return None if limit >= d else limit
 
 
-def limit_pivots(most: int, d: int, n_rows: int, n_layers: int, memory: float) -> int:
-    """Return the largest number of pivots, `most` at most, that the rows can use and the memory can hold.
+def limit_pivots(settings: LayerSettings, d: int, n_rows: int, memory: float) -> int:
+    """Return the largest number of pivots that the rows can use and the memory can hold.
 
     Layers of p pivots, the first of d features, and the systems that they solve are
     ``p (d + (n_layers + 3) p)`` numbers of four bytes, which may take half of the memory.
     """
-    n_squares = n_layers + 3
+    n_squares = settings.n_layers + 3
     fitting = int((np.sqrt(d**2 + n_squares * memory / 2) - d) / (2 * n_squares))
-    return max(1, min(most, fitting, max(constants.LEAST_PIVOTS, constants.PIVOTS_PER_ROW * n_rows)))
-
-
-@dataclass(frozen=True)
-class Anchors:
-    """Labelled rows first, then target rows."""
-
-    X: Rows
-    domain: np.ndarray  # (n,) position of each row's domain
-    position: np.ndarray  # (n,) row number of each row within its domain; ascending for each domain
-    labelled: np.ndarray  # (n_labelled,) numbers of the labelled anchors among all labelled rows
-    target_codes: np.ndarray  # (n - n_labelled,) classes of the target anchors, `UNLABELLED` for most
-    needs_sums: bool  # whether labelled rows that are no anchors are trained on too
-
-    @property
-    def n_labelled(self) -> int:
-        """Number of labelled anchors."""
-        return len(self.labelled)
-
-    def list_target_rows(self, domains: Domains) -> list[np.ndarray]:
-        """Return the anchors of every target, counted from the first target anchor."""
-        groups = [np.flatnonzero(self.domain[self.n_labelled :] == k) for k in domains.target_positions]
-        if not all(map(len, groups)):
-            raise ValueError(
-                f"{len(groups)} targets are too many to align one by one: join small ones, or use "
-                'center="domains"'
-            )
-        return groups
-
-
-def draw_anchors(
-    domains: Domains,
-    n_columns: int,
-    random_state: np.random.RandomState,
-    *,
-    seed: object,
-    self_training: bool,
-) -> Anchors:
-    """Draw the anchors among labelled rows and target rows.
-
-    Target rows that have a label are always among them, and those that a teacher labelled are preferred.
-    `n_columns` counts the columns of the input and all layers together. Labelled rows have a `seed` of their
-    own: nothing else that is drawn depends on how many they are.
-    """
-    labelled = np.arange(len(domains.y))
-    n_labelled = count_labelled_anchors(len(labelled), n_columns)
-    if n_labelled < len(labelled):
-        labelled = draw_labelled_rows(domains.y, n_labelled, check_random_state(seed))
-    allotted = _allot_target_anchors(domains, n_labelled, self_training)
-    matrices, domain = [domains.labelled[labelled]], [domains.domain[labelled]]
-    position, codes = [domains.position[labelled]], [np.zeros(0, dtype=int)]
-    for k, name in zip(domains.target_positions, domains.targets, strict=True):
-        drawn = _draw_target_rows(domains, name, allotted[name], random_state)
-        if len(drawn) == 0:
-            continue
-        matrices.append(gather_rows(domains.rows[name][drawn]))
-        domain.append(np.full(len(drawn), k))
-        position.append(drawn)
-        codes.append(domains.codes[name][drawn])
-    parts = np.concatenate(domain), np.concatenate(position), labelled, np.concatenate(codes)
-    needs_sums = len(labelled) < len(domains.y) and n_columns <= constants.MOST_COLUMNS
-    return Anchors(stack_rows(matrices), *parts, needs_sums)
-
-
-def _draw_target_rows(
-    domains: Domains, name: Name, n: int, random_state: np.random.RandomState
-) -> np.ndarray:
-    """Draw n rows of a target, first those that a teacher labelled; and all that have a label."""
-    codes = domains.codes[name]
-    if len(codes) <= n:
-        return np.arange(len(codes))
-    if name in domains.words:
-        order = random_state.permutation(len(codes))
-        is_silent = domains.words[name].codes[order] == UNLABELLED
-        drawn = order[np.argsort(is_silent, kind="stable")[:n]]
-    else:
-        drawn = random_state.choice(len(codes), n, replace=False) if n else np.arange(0)
-    return np.union1d(drawn, np.flatnonzero(codes != UNLABELLED))
-
-
-def count_labelled_anchors(n: int, n_columns: int) -> int:
-    """Return how many of n labelled rows are anchors.
-
-    Rows of too many columns for sums of their products are trained on by inner products, of a sample.
-    """
-    most = constants.GRAM_LIMIT
-    if n <= most:
-        return n
-    return min(constants.SAMPLED_ROWS, most) if n_columns <= constants.MOST_COLUMNS else most
-
-
-def _allot_target_anchors(domains: Domains, n_labelled: int, self_training: bool) -> dict[Name, int]:
-    """Return how many rows of each target become anchors, beside `n_labelled` labelled rows.
-
-    All of a target that is smaller than an equal part, and equal parts of the others. With many targets there
-    are more, so that the class shares of each can be estimated, up to `ANCHOR_LIMIT`.
-    """
-    n_left = constants.COMPARED_ROWS
-    if self_training:
-        is_sample = n_labelled <= constants.SAMPLED_ROWS < len(domains.y)
-        n_others = constants.ANCHOR_LIMIT - (0 if is_sample else n_labelled)
-        n_left = min(constants.TARGET_ROWS, max(n_others, n_left))
-    n_left = max(n_left, min(constants.LEAST_ROWS * len(domains.targets), constants.ANCHOR_LIMIT))
-    sizes = {name: len(domains.codes[name]) for name in domains.targets}
-    allotted: dict[Name, int] = {}
-    for i, name in enumerate(sorted(sizes, key=lambda name: sizes[name])):
-        allotted[name] = min(sizes[name], n_left // (len(sizes) - i))
-        n_left -= allotted[name]
-    return allotted
+    useful = max(settings.least_pivots, settings.pivots_per_row * n_rows)
+    return max(1, min(settings.most_pivots, fitting, useful))
 
 
 @dataclass(frozen=True)
 class Level:
-    """One depth of a stack, and the inner products of the anchors summed up to it."""
+    """A stack of some depth, and the inner products of the anchors and the centres there."""
 
     noise: float
     stack: Stack
-    K: Array  # (n_anchors, n_anchors)
-    mean_products: np.ndarray  # (n_anchors, n_domains) of the centred anchors and the centres
-    scale: float  # mean of the diagonal of K over labelled rows
-    hidden: list[Array] | None  # the anchors at every layer, where they are kept
+    gram: Gram
+    form: Form  # in which the first layer was solved for
+    hidden: tuple[Array, ...] | None  # the anchors at every layer, where they are kept
 
     @property
     def depth(self) -> int:
@@ -229,70 +93,82 @@ class Level:
 
 
 def grow_levels(
-    domains: Domains,
+    problem: Problem,
     anchors: Anchors,
-    layers: Any,
+    fitter: LayerFitter,
     noises: Sequence[float],
-    n_layers: int,
-    center: str | bool,
+    depths: Sequence[int],
     place: Place,
     *,
     keeps_hidden: bool,
-) -> Iterator[Level]:
-    """Yield the input, then every depth of every noise level. `K` of a level changes with the next one.
+) -> Iterator[Level | None]:
+    """Learn layer after layer at every noise level; yield a level at the wanted depths, None at the others.
 
-    `layers` is a `LayerFitter`, or anything that has its `fit`. With `keeps_hidden` anchors are kept at every
-    layer, so that none is computed again.
+    With `keeps_hidden` the anchors are kept at every layer, so that none is computed again.
     """
-    reader, n, domain = _AnchorReader(domains, anchors, center, place), anchors.n_labelled, anchors.domain
-    totals = [X.total(moments) if on_cluster(X) else moments(X) for X in domains.rows.values()]
-    means, share = reader.measure(anchors.X, totals)
-    X, bottom = place.move_rows(anchors.X), Stack((), (means,), (share,))
-    first, first_products = share * domain_centred_gram(X, means, domain), share * _project(X, means, domain)
-    yield Level(0.0, bottom, first, first_products, mean_diagonal(first, n), None)
+    reader, domain = _AnchorReader(problem, anchors, place), anchors.domain
+    totals = [X.total(moments) if on_cluster(X) else moments(X) for X in problem.rows.values()]
+    bottom = reader.measure_input(totals)
+    first = start_gram(place.move_rows(anchors.X), domain, bottom)
     for i, noise in enumerate(noises):
         is_last = i == len(noises) - 1
-        K, products, stack = first if is_last else first + 0, first_products, bottom
-        hidden: list[Array] | None = [] if keeps_hidden else None
+        K, stack, hidden = first if is_last else first + 0, bottom, list[Array]()
         reader.start()
-        for grown in layers.fit(noise, n_layers, is_last=is_last):
+        form: Form | None = None
+        for grown in fitter.fit(noise, max(depths), is_last=is_last):
+            form = form or grown.form
             H, totals = reader.read(grown)
-            means, share = reader.measure(H, totals)
-            if hidden is not None:
-                hidden.append(H + 0)  # centring overwrites
-            products = products + share * _project(H, means, domain)
-            K = add_domain_centred_gram(K, H, means, domain, share)
+            stack = stack.grow(grown.layer, *reader.measure(H, totals))
+            if keeps_hidden:
+                hidden.append(H[: len(domain)] + 0)
+            K = add_layer(K, H, domain, stack)
             del H
-            stack = Stack((*stack.layers, grown.layer), (*stack.means, means), (*stack.shares, share))
-            yield Level(noise, stack, K, products, mean_diagonal(K, n), hidden)
+            depth = len(stack.layers)
+            if depth not in depths:
+                yield None
+                continue
+            products = K if depth == max(depths) else K + 0
+            kept = tuple(hidden) if keeps_hidden else None
+            yield Level(noise, stack, Gram(products, anchors.n_labelled, domain), form, kept)
 
 
-def _project(H: Rows, means: np.ndarray, domain: np.ndarray) -> np.ndarray:
-    """Return inner products of centred rows with the centres of all domains: (n, n_domains)."""
-    ops = array_ops(H)
-    return ops.to_numpy(H @ ops.like(means.T, H)) - (means @ means.T)[domain]
+def read_level(anchors: Anchors, stack: Stack, noise: float, form: Form, place: Place) -> Level:
+    """Return the level of layers that were learnt before."""
+    rows, domain = place.move_rows(anchors.X), anchors.domain
+    K = start_gram(rows, domain, replace(stack, means=stack.means[:1], shares=stack.shares[:1]))
+    for depth, hidden in enumerate(hidden_rows(place.move_layers(stack.layers), rows), start=1):
+        H = array_ops(hidden).empty_like(hidden, (len(domain) + len(stack.origin), hidden.shape[1]))
+        H[: len(domain)] = hidden
+        part = replace(stack, means=stack.means[: depth + 1], shares=stack.shares[: depth + 1])
+        K = add_layer(K, H, domain, part)
+    return Level(noise, stack, Gram(K, anchors.n_labelled, domain), form, None)
 
 
 class _AnchorReader:
     """Brings the anchors to the next depth, and finds the centre of every domain and the scale there."""
 
-    def __init__(self, domains: Domains, anchors: Anchors, center: str | bool, place: Place) -> None:
-        self._anchors, self._center, self._place = anchors, bool(center), place
-        self._is_remote = any(map(on_cluster, domains.rows.values()))
-        codes, domain = domains.y[anchors.labelled], anchors.domain[: anchors.n_labelled]
-        self._midpoints = combine_midpoints(codes, domain, counts_alike=center == "classes")
+    def __init__(self, problem: Problem, anchors: Anchors, place: Place) -> None:
+        self._anchors, self._place, self._n_domains = anchors, place, len(problem.rows)
+        self._is_remote = any(map(on_cluster, problem.rows.values()))
+        codes, domain = problem.y[anchors.labelled], anchors.domain[: anchors.n_labelled]
+        self._midpoints = combine_midpoints(codes, domain)
+        counts = np.bincount(domain, minlength=self._n_domains)
+        self._origin = counts / counts.sum()
 
     def start(self) -> None:
         """Return to the input."""
         self._rows = self._place.move_rows(self._anchors.X) if self._is_remote else None
 
     def read(self, grown: FittedLayer) -> tuple[Array, list[Moments]]:
-        """Return the anchors after a layer, and the moments of every domain there."""
+        """Return the anchors after a layer, with room for one more row a domain, and the domains' moments."""
+        domain, position, intercept = self._anchors.domain, self._anchors.position, grown.layer.intercept
+        shape = len(domain) + self._n_domains, len(intercept)
         if self._is_remote:
             self._rows = grown.layer(self._rows)
-            return self._rows + 0, [blocks.total(moments) for blocks in grown.domains]
-        domain, position, intercept = self._anchors.domain, self._anchors.position, grown.layer.intercept
-        H, totals = array_ops(intercept).empty_like(intercept, (len(domain), len(intercept))), []
+            H = array_ops(self._rows).empty_like(self._rows, shape)
+            H[: len(domain)] = self._rows
+            return H, [blocks.total(moments) for blocks in grown.domains]
+        H, totals = array_ops(intercept).empty_like(intercept, shape), []
         for k, blocks in enumerate(cast(list[Iterable[Rows]], grown.domains)):
             places = np.flatnonzero(domain == k)
             if not len(places) and grown.moments is not None:
@@ -301,16 +177,19 @@ class _AnchorReader:
                 totals.append(take_rows(blocks, position[places], H, places))
         return H, totals
 
+    def measure_input(self, totals: Sequence[Moments]) -> Stack:
+        """Return the stack without layers."""
+        means, share = self.measure(self._anchors.X, totals)
+        return Stack((), (means,), (share,), self._origin)
+
     def measure(self, rows: Rows, totals: Sequence[Moments]) -> tuple[np.ndarray, float]:
         """Return the centre of every domain, (n_domains, d), and the factor of inner products.
 
-        The centre is the mean of the domain, or the midpoint of a source's classes. The factor makes the mean
-        square norm of the rows of all domains 1. `rows` are the anchors.
+        The centre of a target is its mean, that of a source the midpoint of its classes. The factor makes the
+        mean square norm of the rows of all domains 1. `rows` are the anchors.
         """
-        share = 1 / (mean_square(totals, self._center) or 1.0)
+        share = 1 / (mean_square(totals, True) or 1.0)
         means, ops = np.array([total.mean for total in totals]), array_ops(rows)
-        if not self._center:
-            return np.zeros_like(means), share
         labelled = rows[: self._anchors.n_labelled].T
         for k, average in self._midpoints.items():
             means[k] = ops.to_numpy(labelled @ ops.like(average, rows))

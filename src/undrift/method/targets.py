@@ -1,80 +1,44 @@
-"""Fitted models of several domains: results for every target, and its alignment to another batch.
-
-A batch changes class shares, decision threshold and expected error of a target, from scores alone. Scores of
-the classifier that was trained on the source alone tell the shares, beside those of held-out labelled rows.
-"""
+"""What is known of a target after a fit, as users see it: shares, error, readings, doubts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
+import scipy.sparse as sp
 
-from ..core import Rows
-from ..inputs import savable
-from .calibrate import HeldOut, Target, describe_target
-from .constants import BATCH_ROWS
-from .domains import Name, check_domain_numbers
-from .shares import estimate_shares, thin_rows
+from ..core import Rows, array_ops
+from ..errors import count, warn
+from ..inputs import on_cluster
+from .jury import Estimate, estimate, mix
+from .least_squares import measure_auc
+from .model import find_shift, shift_probabilities
+from .problem import Name
+from .readings import Evidence
+from .settings import Settings
 
-if TYPE_CHECKING:
-    from .train import Fit
-
-
-@savable
-@dataclass(frozen=True)
-class BatchReference:
-    """Numbers of a fit that a later batch is aligned by."""
-
-    weights: list[np.ndarray]  # of every layer, (d_t, n_outputs): the classifier trained on the source alone
-    intercept: np.ndarray  # (n_outputs,), or one for each domain of a distilled classifier
-    held_out: HeldOut
-    error_ratio: float  # errors after self-training over errors before it
-    is_balanced: bool
-    fitted: list[np.ndarray]  # for every target, (n, n_outputs) scores by the source alone of rows of the fit
-
-    def describe(self, i: int, scores: np.ndarray, first_scores: np.ndarray, temperature: float) -> Target:
-        """Estimate the shares of a batch of target i, its decision threshold, and the error to expect.
-
-        `scores` are of the classifier, `first_scores` of the one that was trained on the source alone.
-        """
-        held_out, n_classes = self.held_out, max(2, scores.shape[1])
-        given = first_scores, held_out.scores, held_out.codes, n_classes
-        shares = estimate_shares(*given, transfer=held_out.transfer, fitted=self.fitted[i])
-        parts = scores, temperature, first_scores, held_out, shares, self.error_ratio
-        return describe_target(*parts, is_balanced=self.is_balanced)
+_FEW_ROWS = 100  # of a target
+_FEW_OF_A_CLASS = 5  # labelled rows
+_MANY_EMPTY = 0.3  # share of a target's rows
+_FAR_APART, _NOTHING_SHARED = 0.5, 0.95  # of a target's nonzero entries, in features without a label
+_LEAST_AUC = 0.65  # area under the ROC curve of held-out labelled rows
+_MUCH_DISAGREEMENT = 0.1  # share of rows on which readings of at least these votes differ from the jury
+_SOME_VOTES = 0.1
+BATCH_PRIOR = 20.0  # rows that the mix of the fit counts as, when that of a batch is found
+_HARDER = 1.5  # expected error of a batch over the one before, for a warning
 
 
-def keep_batch_reference(fit: Fit, error_ratio: float, dtype: str) -> BatchReference | None:
-    """Return the numbers of a fit that batches are aligned by; None where its targets are not aligned."""
-    if fit.aligned is None:
-        return None
-    first = [w.astype(dtype) for w in fit.weights.first]
-    intercept = fit.weights.first_intercept - fit.aligned.center
-    scores = [fit.aligned.scores[group].astype(dtype) for group in fit.aligned.groups]
-    fitted = [thin_rows(each, each[:, 0], BATCH_ROWS) for each in scores]
-    return BatchReference(first, intercept, fit.held_out, error_ratio, fit.is_balanced, fitted)
-
-
-class TargetModel:
-    """A fitted classifier with an intercept for every domain, and results for every target."""
+class TargetResults:
+    """Results of a fitted model for every target, and its alignment to later batches."""
 
     classes_: np.ndarray
     domains_: list[Name]  # sources first
     n_sources_: int
-    domain_sizes_: list[int]
-    intercept_: np.ndarray  # (n_domains, n_outputs)
-    temperature_: float
-    prior_: np.ndarray  # (n_domains, n_outputs) added to scores for probabilities
     source_shares_: np.ndarray  # (n_classes,) of the labelled rows
-    target_shares_: list[dict[Any, float] | None]
-    target_shares_interval_: list[dict[Any, tuple[float, float]] | None]
-    expected_error_: list[dict[str, Any] | None]
-    batch_: BatchReference | None  # None where targets are not aligned
+    targets_: dict[Name, dict[str, Any]]
 
     @property
     def target_names_(self) -> list[Name]:
@@ -82,13 +46,19 @@ class TargetModel:
         return self.domains_[self.n_sources_ :]
 
     @property
-    def targets_(self) -> dict[Name, dict[str, Any]]:
-        """Results for every target, by its name."""
-        warnings = list((getattr(self, "caution_", None) or {}).get("reasons", []))
-        keys = "shares", "shares_interval", "expected_error", "warnings"
-        lists = self.target_shares_, self.target_shares_interval_, self.expected_error_
-        results = [dict(zip(keys, (*parts, warnings), strict=True)) for parts in zip(*lists, strict=True)]
-        return dict(zip(self.target_names_, results, strict=True))
+    def target_shares_(self) -> list[dict[Any, float]]:
+        """Class shares of every target."""
+        return [self.targets_[name]["shares"] for name in self.target_names_]
+
+    @property
+    def target_shares_interval_(self) -> list[dict[Any, tuple[float, float]]]:
+        """90% intervals of the class shares of every target."""
+        return [self.targets_[name]["shares_interval"] for name in self.target_names_]
+
+    @property
+    def expected_error_(self) -> list[dict[str, Any]]:
+        """Expected error of every target."""
+        return [self.targets_[name]["expected_error"] for name in self.target_names_]
 
     def find_target(self, target: Name | None = None) -> int:
         """Return the position of a domain; the name may be left out if there is one target."""
@@ -100,84 +70,211 @@ class TargetModel:
             raise ValueError(f"the model has {len(names)} targets; {seen}{', '.join(map(repr, names))}")
         return self.domains_.index(target)
 
-    def find_domains(self, target: Name | None, sample_domain: Any, n: int) -> np.ndarray:
-        """Return the position of the domain of each of n rows."""
-        if sample_domain is None:
-            return np.full(n, self.find_target(target))
-        if target is not None:
-            raise ValueError("pass either target or sample_domain, not both")
-        numbers = check_domain_numbers(sample_domain, n).tolist()
-        unknown = sorted(set(numbers) - set(self.domains_))
-        if unknown:
-            raise ValueError(
-                f"sample_domain holds {unknown[:5]}, but fit saw only the domains {self.domains_}; "
-                "leave it out for rows of the target"
-            )
-        return np.array([self.domains_.index(number) for number in numbers], dtype=int)
-
-    def take_by_domain(
-        self, values: np.ndarray, target: Name | None, sample_domain: Any, n: int
-    ) -> np.ndarray:
-        """Return the row of `values` that belongs to the domain of each of n rows.
-
-        Without targets, and where no domain is named, the mean over the sources by their sizes.
-        """
-        if target is None and sample_domain is None and not self.target_names_:
-            sizes = np.array(self.domain_sizes_)
-            return np.tile(sizes @ values / sizes.sum(), (n, 1))
-        return values[self.find_domains(target, sample_domain, n)]
-
     def fill_unknown(self, p: np.ndarray, X: Rows, target: Name | None = None) -> np.ndarray:
-        """Give sparse rows without any known feature the class shares of their target as probabilities.
-
-        Where those were not estimated, they are the shares of the source.
-        """
-        i = self.find_target(target) - self.n_sources_ if self.target_names_ else -1
-        shares = self.target_shares_[i] if i >= 0 else None
-        p[np.diff(X.indptr) == 0] = self.source_shares_ if shares is None else list(shares.values())
+        """Give sparse rows without any known feature the class shares of their target as probabilities."""
+        shares = self.source_shares_
+        if self.target_names_ and self.find_target(target) >= self.n_sources_:
+            shares = np.array(list(self.targets_[self.domains_[self.find_target(target)]]["shares"].values()))
+        p[np.diff(X.indptr) == 0] = shares
         return p
 
-    def _keep_targets(self, targets: Sequence[Target] | None) -> None:
-        """Keep the results of every target; None where they were not aligned."""
-        none = [None] * len(self.target_names_)
-        self.target_shares_, self.target_shares_interval_, self.expected_error_ = [*none], [*none], [*none]
-        self.prior_ = np.zeros_like(self.intercept_)
-        for i, target in enumerate(targets or []):
-            self._keep_target(i, target)
+    def align(self, X: Rows, *, target: Name | None = None) -> Self:
+        """Return a copy for a later batch of a target: its class shares, threshold and expected error.
 
-    def _keep_target(self, i: int, target: Target) -> None:
-        labels, intervals = self.classes_.tolist(), target.shares.interval().tolist()
-        self.target_shares_[i] = dict(zip(labels, target.shares.mean.tolist(), strict=True))
-        self.target_shares_interval_[i] = dict(zip(labels, map(tuple, intervals), strict=True))
-        expected = target.expected_error
-        self.expected_error_[i] = None if expected is None else expected.describe()
-        self.prior_[self.n_sources_ + i] = target.prior
-
-    def align(self, X: Rows, *, target: Name | None = None) -> Any:
-        """Return a copy with a target's class shares, threshold and expected error set from a batch.
+        The classes look as they did, and only their shares differ.
 
         Parameters
         ----------
         X : {array, sparse matrix} of shape (n, d)
-            Rows of one target, or some that were drawn at random: 200 or more.
+            Rows of the batch, or some that were drawn at random: 200 or more.
         target : str, optional
             Its name; needed where `fit` had several.
+
+        Returns
+        -------
+        MSDAClassifier
         """
-        if self.batch_ is None:
-            raise ValueError(
-                'a batch is aligned by its class shares: fit with center="classes" and a target that it can '
-                "adapt to"
-            )
-        k, aligned = self.find_target(target), copy(self)
-        rows = np.sort(check_random_state(0).permutation(X.shape[0])[:BATCH_ROWS])
-        scores, first_scores = self._score_both(X[rows], k)
-        found = self.batch_.describe(k - self.n_sources_, scores, first_scores, self.temperature_)
-        for name in ("intercept_", "prior_", "target_shares_", "target_shares_interval_", "expected_error_"):
-            setattr(aligned, name, copy(getattr(self, name)))
-        aligned.intercept_[k] += found.shift
-        aligned._keep_target(k - self.n_sources_, found)
+        k = self.find_target(target)
+        name, aligned = self.domains_[k], copy(self)
+        p = self._predict_aligned(X, k, np.zeros(len(self.classes_)))
+        shares = np.array(list(self.targets_[name]["shares"].values()))
+        shift = find_shift(p, shares, BATCH_PRIOR)
+        aligned._keep_shift(k, shift)
+        none = np.zeros((0, p.shape[1])), np.zeros(0, dtype=int)
+        mixed, is_balanced = shift_probabilities(p, shift), self._is_balanced()
+        aligned_estimate = estimate(mixed, *none, Settings().votes, is_balanced=is_balanced)
+        results = describe_target(self.classes_.tolist(), aligned_estimate, [])
+        results |= {key: self.targets_[name][key] for key in ("warnings", "codes")}
+        aligned.targets_ = {**self.targets_, name: results}
         return aligned
 
-    def _score_both(self, X: Rows, k: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return scores of rows of the domain at position k, and those by the source alone."""
+    def update_target(self, X: Rows, *, target: Name | None = None) -> Self:
+        """Set class shares, threshold and expected error of a target from a later batch, as :meth:`align`.
+
+        Warns where that is not enough: where the error to expect is far above the one before.
+
+        Parameters
+        ----------
+        X, target
+            As for :meth:`align`.
+
+        Returns
+        -------
+        MSDAClassifier
+            Itself.
+        """
+        aligned, name = self.align(X, target=target), self.domains_[self.find_target(target)]
+        before, after = (each.targets_[name]["expected_error"]["error"] for each in (self, aligned))
+        if after > _HARDER * before:
+            warn(
+                f"the new batch is harder than the target of the fit: an error of {after:.1%} is expected, "
+                f"{before:.1%} before; fit again with it"
+            )
+        vars(self).update(vars(aligned))
+        return self
+
+    def _is_balanced(self) -> bool:
+        """Tell whether predictions are of classes that count alike."""
         raise NotImplementedError
+
+    def _predict_aligned(self, X: Rows, k: int, shift: np.ndarray) -> np.ndarray:
+        """Return probabilities of rows of the domain at position k, with their logarithms shifted."""
+        raise NotImplementedError
+
+    def _keep_shift(self, k: int, shift: np.ndarray) -> None:
+        """Shift log probabilities of the domain at position k from now on."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Something that a user should know of a fit, with what to do."""
+
+    code: str
+    text: str
+
+
+def describe_target(classes: Sequence[Any], estimate: Estimate, doubts: Sequence[Doubt]) -> dict[str, Any]:
+    """Return the results of a target in the form of `targets_`."""
+    shares, intervals = estimate.shares.tolist(), estimate.shares_interval.tolist()
+    predicted, right = estimate.confusion.sum(axis=0), estimate.confusion.diagonal()
+    true = estimate.confusion.sum(axis=1)
+    by_class = {
+        label: {
+            "share": shares[k],
+            "precision": float(right[k] / predicted[k]) if predicted[k] > 0 else None,
+            "recall": float(right[k] / true[k]) if true[k] > 0 else None,
+        }
+        for k, label in enumerate(classes)
+    }
+    return {
+        "shares": dict(zip(classes, shares, strict=True)),
+        "shares_interval": dict(zip(classes, map(tuple, intervals), strict=True)),
+        "expected_error": {
+            "error": estimate.error,
+            "low": estimate.low,
+            "high": estimate.high,
+            "known": True,
+        },
+        "by_class": by_class,
+        "confusion": estimate.confusion.tolist(),
+        "warnings": [doubt.text for doubt in doubts],
+        "codes": [doubt.code for doubt in doubts],
+    }
+
+
+def list_readings(
+    classes: Sequence[Any], names: Sequence[str], sentences: Sequence[str], votes: np.ndarray, p: np.ndarray
+) -> list[dict[str, Any]]:
+    """Return the readings of a target in the form of `readings_`; `p` is (n_readings, n_rows, n_classes)."""
+    guesses = mix(votes, p).argmax(axis=1)
+    return [
+        {
+            "name": name,
+            "story": sentence,
+            "weight": float(weight),
+            "shares": dict(zip(classes, own.mean(axis=0).tolist(), strict=True)),
+            "agreement": float(np.mean(own.argmax(axis=1) == guesses)),
+        }
+        for name, sentence, weight, own in zip(names, sentences, votes, p, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of a target the labelled rows can speak of."""
+
+    n_rows: int
+    empty: float  # share of rows that are all zero
+    unseen: float  # share of nonzero entries in features that no labelled row has
+
+
+def measure_coverage(X: Rows, labelled_counts: np.ndarray) -> Coverage:
+    """Measure a target; `labelled_counts` says in how many labelled rows each feature is not zero."""
+    total, n = _count_nonzero(X), X.shape[0]
+    counts, n_nonempty = total[:-1], total[-1]
+    unseen = counts[labelled_counts == 0].sum() / max(counts.sum(), 1)
+    return Coverage(n, float(1 - n_nonempty / max(n, 1)), float(unseen))
+
+
+def _count_nonzero(X: Rows) -> np.ndarray:
+    """Count the rows in which each feature is not zero, then the rows that are not empty."""
+    if on_cluster(X):
+        return X.total(_count_nonzero)
+    ops = array_ops(X)
+    if sp.issparse(X):
+        n_nonempty = len(np.unique(X.nonzero()[0]))
+    else:
+        n_nonempty = int(np.count_nonzero(ops.to_numpy(X.any(axis=1))))
+    return np.append(ops.to_numpy(ops.nonzero_counts(X)), n_nonempty)
+
+
+def list_doubts(
+    coverage: Coverage, evidence: Evidence, classes: Sequence[Any], readings: Sequence[dict[str, Any]]
+) -> list[Doubt]:
+    """Return what a user should know of the fit for one target."""
+    doubts, source = [], evidence.source
+    counts = np.bincount(source.codes, minlength=source.n_classes)
+    if len(source.codes) >= _FEW_ROWS and (auc := measure_auc(source.scores, source.codes)) < _LEAST_AUC:
+        text = (
+            "labels can hardly be predicted even in the source: the area under the ROC curve of held-out "
+            f"rows is {auc:.2f}, and 0.5 is chance; check the columns of text and labels"
+        )
+        doubts.append(Doubt("not-learnable", text))
+    rare = [repr(label) for label, n in zip(classes, counts, strict=True) if n < _FEW_OF_A_CLASS]
+    if rare and len(source.codes) >= _FEW_ROWS:
+        text = (
+            f"few labelled rows are of {', '.join(rare)}: label {_FEW_OF_A_CLASS} at least, or merge classes"
+        )
+        doubts.append(Doubt("few-of-a-class", text))
+    if coverage.unseen > _NOTHING_SHARED:
+        text = (
+            f"the domains share almost no vocabulary: {coverage.unseen:.0%} of the target's entries are "
+            "features (words of a text) that no labelled row has; check that both are in one language, or "
+            "label rows of an intermediate domain"
+        )
+        doubts.append(Doubt("nothing-shared", text))
+    elif coverage.unseen > _FAR_APART:
+        text = (
+            f"{coverage.unseen:.0%} of the target's entries are features (words of a text) that no labelled "
+            "row has: add rows of an intermediate domain, labelled or not"
+        )
+        doubts.append(Doubt("far-apart", text))
+    if coverage.n_rows < _FEW_ROWS:
+        text = (
+            f"the target has {count(coverage.n_rows, 'row')}, too few to learn which features occur together "
+            f"({_FEW_ROWS} are better): add unlabelled rows"
+        )
+        doubts.append(Doubt("few-rows", text))
+    if coverage.empty > _MANY_EMPTY:
+        text = f"{coverage.empty:.0%} of the target's rows are empty, and get one label: check or remove them"
+        doubts.append(Doubt("empty-rows", text))
+    heard = [reading for reading in readings if reading["weight"] >= _SOME_VOTES]
+    if heard and min(reading["agreement"] for reading in heard) < 1 - _MUCH_DISAGREEMENT:
+        least = 1 - min(reading["agreement"] for reading in heard)
+        text = (
+            f"readings of the target differ on up to {least:.0%} of its rows: label five rows that decide "
+            "between them, or give the class shares if you know them"
+        )
+        doubts.append(Doubt("readings-differ", text))
+    return doubts

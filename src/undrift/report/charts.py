@@ -1,7 +1,8 @@
 """The charts and tables of an adaptation: a title with the finding, a drawing, and the table behind it.
 
-Each chart fits a telephone, and two stand side by side on a desk. A class has one colour on the whole page.
-Black is the adapted classifier; grey is the baseline, and an expected error.
+Each chart fits a telephone, and two stand side by side on a desk. A class has one colour on the whole page;
+of many classes none has one, and each is named where it is drawn. Black is the adapted classifier; grey is
+the baseline, and an expected error.
 """
 
 from __future__ import annotations
@@ -17,24 +18,30 @@ from ..errors import count, write_shares
 from ..scoring import error_interval
 from .content import name_class, write_estimate, write_percent
 from .svg import (
+    LINE,
     N_COLOURS,
     NARROW,
     Scale,
     bar,
     dot,
+    draw_grid,
     drawing,
     find_end,
     horizontal_axis,
     line,
     percent,
-    shorten,
     tag,
     text,
     vertical_axis,
+    wrap_name,
+    write_name,
+    write_ticks,
 )
 
 RIGHT = NARROW - 22  # edge of the axes
 MOST_CLASSES, MOST_TARGETS = 5, 4  # that a chart on the first screen shows
+SHORT_NAME = 14  # characters: a class whose name is longer has it on lines of its own
+NAME_LINE = 17  # height of such a line
 
 
 @dataclass(frozen=True)
@@ -51,10 +58,12 @@ class Chart:
 
 def adaptation_charts(data: dict[str, Any]) -> dict[str, Any]:
     """Draw all charts of an adaptation's report."""
-    last = data["coverage"][-1]
+    last, n_classes = data["coverage"][-1], len(data["classes"])
     return {
         "errors": chart_errors(data),
         "shares": list(chart_shares(data)),
+        "all_shares": list(chart_shares(data, n_classes)) if n_classes > MOST_CLASSES else [],
+        "has_colours": n_classes <= N_COLOURS,
         "words": chart_words(data) if data["difference"]["terms"] else None,
         "idea": draw_idea(data["idea"]) if data["idea"] else None,
         "coverage": chart_coverage(data["coverage"])
@@ -71,9 +80,9 @@ def adaptation_charts(data: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def colour_of(code: int) -> str:
-    """Return the colour class of a class of labels; the last colour is of all that have none left."""
-    return f"s{min(code, N_COLOURS - 1)}"
+def colour_of(code: int, n_classes: int) -> str:
+    """Return the colour class of a class of labels; with many classes all have the same."""
+    return f"s{code}" if n_classes <= N_COLOURS else "soft"
 
 
 def chart_errors(data: dict[str, Any]) -> Chart | None:
@@ -83,7 +92,7 @@ def chart_errors(data: dict[str, Any]) -> Chart | None:
     """
     verdict = data["verdict"]
     if verdict["scored"]:
-        names = {"adapted": verdict["predictor"], "source_only": "baseline"}
+        names = {"adapted": "adapted", "source_only": "baseline"}
         table = [
             (each["name"], kind, each["n_rows"], each[kind]) for each in verdict["scored"] for kind in names
         ]
@@ -108,10 +117,11 @@ def chart_errors(data: dict[str, Any]) -> Chart | None:
     bottom = 4 + 40 * len(lanes)
     parts = [horizontal_axis(scale, bottom, bottom + 5, ""), line(12, bottom, RIGHT, bottom, "zero")]
     for i, lane in enumerate(lanes):
-        first, y = names[lane[0][1]] if n_targets == 1 else shorten(lane[0][0], 18), 30 + 40 * i
+        first, y = names[lane[0][1]] if n_targets == 1 else lane[0][0], 30 + 40 * i
         says = [_write_error(error, level) for *_, error in lane]
         more = f"; baseline {says[1].split(' ')[0]}" if len(says) > 1 else ""
-        parts.append(text(12, y - 13, f"{first}: {says[0]}{more}"))
+        said = f": {says[0]}{more}"
+        parts.append(write_name(12, y - 13, first, LINE, after=said))
         for (target, kind, _, error), words in reversed(list(zip(lane, says, strict=True))):
             look = "ink" if kind == "adapted" else "soft"
             about = f"{names[kind]}, {target}: {words}"
@@ -139,8 +149,8 @@ def _write_error(error: dict[str, Any], level: int) -> str:
     return "{} ({})".format(*write_estimate(*error.values()))
 
 
-def chart_shares(data: dict[str, Any]) -> Iterator[Chart]:
-    """Draw the class shares of every target."""
+def chart_shares(data: dict[str, Any], most: int = MOST_CLASSES) -> Iterator[Chart]:
+    """Draw the class shares of every target, those of the `most` frequent classes."""
     keys = ("share", "low", "high")
     for i, card in enumerate(card for card in data["domains"] if card["role"] == "target"):
         shares, intervals, measured = (
@@ -154,32 +164,34 @@ def chart_shares(data: dict[str, Any]) -> Iterator[Chart]:
         columns = ["class", *list(rows[0])[2:], *(["of labelled rows"] if measured else [])]
         values = [list(map(itemgetter(name), rows)) for name in list(rows[0])[2:]]
         values += [[measured.get(row["label"], 0.0) for row in rows]] if measured else []
-        shown = sorted(rows, key=lambda row: -row.get("share", row["predicted"]))[:MOST_CLASSES]
+        shown = sorted(rows, key=lambda row: -row.get("share", row["predicted"]))[:most]
         title, note = _say_shares(card, data)
+        more = f" All {len(rows)} classes are below." if len(rows) > most else ""
         yield Chart(
             f"shares-{i + 1}",
             title,
-            note,
+            note + more,
             draw_shares(
                 f"Class shares of {card['name']}",
-                sorted(shown, key=lambda row: row["code"]),
+                shown if len(rows) > most else sorted(shown, key=lambda row: row["code"]),
                 ("given" if card["are_shares_given"] else "estimated") if shares else None,
+                len(rows),
             ),
             columns,
             list(zip(card["predicted_shares"], *map(write_shares, values), strict=True)),
         )
 
 
-def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) -> Markup:
+def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None, n_classes: int) -> Markup:
     """Draw for each class its share of the predictions as a bar and, called `name`, of the rows as a line."""
-    names = [shorten(row["label"], 14) for row in rows]
-    left, right, edge = 24 + 7.6 * max(map(len, names)), 230 if name else 340, 274 if name else 396
+    is_long = max(len(row["label"]) for row in rows) > SHORT_NAME
+    lines = [wrap_name(row["label"]) if is_long else [] for row in rows]
+    left = 12.0 if is_long else 24 + 7.6 * max(len(row["label"]) for row in rows)
+    right, edge = 218 if name else 330, 274 if name else 396
     height, top = 30 if name and len(rows) < 4 else 24, 22
     highest = max(value for row in rows for value in (row["predicted"], row.get("high", 0.0)))
     scale = Scale(0.0, highest or 1.0, left, right)
-    bottom = top + height * len(rows)
     parts = [
-        horizontal_axis(scale, top, bottom, "", 2),
         text(edge, 14, "predicted", "end", "tick"),
         *([text(398, 14, name, "end", "tick")] if name else []),
     ]
@@ -188,15 +200,19 @@ def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) ->
         write_shares(shares, int(min(shares) < 0.0995)),
         write_shares((r.get("share", 0) for r in rows), 0),
     )
-    for i, (row, shown, predicted, estimated) in enumerate(zip(rows, names, *written, strict=True)):
-        y, width = top + height * i, max(scale(row["predicted"]) - left, 1.0)
+    y: float = top
+    for row, above, predicted, estimated in zip(rows, lines, *written, strict=True):
+        is_number = name_class(row["label"]) != row["label"]
+        parts += [text(left, y + 14 + NAME_LINE * k, part) for k, part in enumerate(above)]
+        y += NAME_LINE * len(above)
+        parts += list(draw_grid(scale, y, y + height, 2))
+        middle, width = y + height / 2 + 5, max(scale(row["predicted"]) - left, 1.0)
         says = f"{row['label']}: {predicted} of the predictions"
-        middle = y + height / 2 + 5
+        if not above:
+            parts.append(text(left - 8, middle, row["label"], "end", "code" if is_number else None))
+        look = f"mark {colour_of(row['code'], n_classes)}"
         parts += [
-            text(
-                left - 8, middle, shown, "end", "code" if name_class(row["label"]) != row["label"] else None
-            ),
-            bar(left, y + 3, width, height - 19 if name else 16, f"mark {colour_of(row['code'])}", says),
+            bar(left, y + 3, width, height - 19 if name else 16, look, says),
             text(edge, middle, predicted, "end"),
         ]
         if name:
@@ -209,7 +225,8 @@ def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None) ->
                 bar(scale(row["share"]) - 2, low - 5, 4, 10, "ink", says),
                 text(398, middle, f"{estimated}{between}", "end"),
             ]
-    return drawing(title, bottom + 22, *parts)
+        y += height
+    return drawing(title, y + 22, *parts, write_ticks(scale, y, 2))
 
 
 def find_most_frequent(card: dict[str, Any]) -> dict[str, Any] | None:
@@ -234,15 +251,12 @@ def find_most_frequent(card: dict[str, Any]) -> dict[str, Any] | None:
 def _say_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, str]:
     """Return a title with the most frequent class, and a note on how sure that is."""
     top, name = find_most_frequent(card), card["name"]
-    more = f" {len(card['predicted_shares'])} classes in the table."
-    more = more if len(card["predicted_shares"]) > MOST_CLASSES else ""
     if top is None:
-        how = "there are none after a fallback" if data["verdict"]["fell_back"] else "use --center classes"
-        note = f"Shares among the predictions. Shares among the rows were not estimated ({how})."
-        return f"Predicted class shares of {name}", note + more
+        note = "Shares among the predictions. Shares among the rows were not estimated."
+        return f"Predicted class shares of {name}", note
     if card["are_shares_given"]:
         note = "Given, not estimated. Predictions are made for these shares."
-        return f"Class shares of {name}, as given", note + more
+        return f"Class shares of {name}, as given", note
     share, interval = write_estimate(top["share"], top["low"], top["high"])
     has, note = f"about {share} of its rows ({interval})", "Lines: estimates with 90% intervals."
     if card["labelled_shares"]:
@@ -250,29 +264,35 @@ def _say_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, str]:
         note = "Lines: estimates without these labels, with 90% intervals."
     label = name_class(top["label"])
     if top["is_clear"]:
-        return f"{label} is the most frequent class of {name}: {has}", note + more
-    return f"No class of {name} is clearly the most frequent: {has} are {label}", note + more
+        return f"{label} is the most frequent class of {name}: {has}", note
+    return f"No class of {name} is clearly the most frequent: {has} are {label}", note
 
 
 def chart_words(data: dict[str, Any]) -> Chart:
     """Draw a bar for each term that moved predictions, in the colour of the class it moves them to."""
     rows, share = data["difference"]["terms"][:14], data["difference"]["new_share"]
-    left, height, top = 148, 24, 4
-    scale = Scale(0.0, find_end(row["push"] for row in rows), left, RIGHT - 44)
-    bottom = top + height * len(rows)
-    parts = [
-        line(left, top, left, bottom, "zero"),
-        text(left, bottom + 20, "share of the whole effect", "start", "axis"),
-    ]
-    for i, row in enumerate(rows):
-        y, width = top + height * i, max(scale(row["push"]) - left, 1.0)
+    n_classes = len(data["classes"])
+    is_named = n_classes > N_COLOURS  # beside each term, on a line of its own
+    left, height, top = 12.0 if is_named else 148.0, 24, 4
+    scale = Scale(0.0, find_end(row["push"] for row in rows), left, RIGHT - 50)
+    parts, y = [], float(top)
+    for row in rows:
         seen = count(row["n_labelled"], "labelled row") if row["n_labelled"] else "no labelled row"
         says = f"{row['term']}: {percent(row['push'])}, toward {row['class']}; in {seen}"
+        term, width = ("", "☆ ", "★ ")[row["rarity"]] + row["term"], max(scale(row["push"]) - left, 1.0)
+        for part in wrap_name(f"{term} → {row['class']}") if is_named else ():
+            y += NAME_LINE
+            parts.append(text(left, y, part))
+        if not is_named:
+            parts.append(write_name(left - 8, y + 17, term, 16, "end"))
         parts += [
-            text(left - 8, y + 17, ("", "☆ ", "★ ")[row["rarity"]] + shorten(row["term"], 14), "end"),
-            bar(left, y + 4, width, height - 8, f"mark {colour_of(row['code'])}", says),
+            line(left, y + 2, left, y + height, "zero"),
+            bar(left, y + 4, width, height - 8, f"mark {colour_of(row['code'], n_classes)}", says),
             text(left + width + 6, y + 17, f"{row['push']:.2%}", "start", "tick"),
         ]
+        y += height
+    bottom = y
+    parts.append(text(left, bottom + 20, "share of the whole effect", "start", "axis"))
     title = f"Words rare in labelled rows made {share:.0%} of the difference"
     return Chart(
         "words",
@@ -296,7 +316,8 @@ def chart_words(data: dict[str, Any]) -> Chart:
 
 def draw_idea(idea: dict[str, Any]) -> Markup:
     """Draw how a new word gets its weight: a labelled word, the words it goes with, the new word."""
-    colour, between = colour_of(idea["code"]), idea["between"]
+    colour, between = colour_of(idea["code"], idea["n_classes"]), idea["between"]
+    stroke = "soft-line" if colour == "soft" else f"t{colour[1:]}"
     top, step = 56, 66
     middle = top + step * (len(between) - 1) / 2
     largest = max(row[side] for row in between for side in ("from_labelled", "from_new")) or 1
@@ -316,29 +337,28 @@ def draw_idea(idea: dict[str, Any]) -> Markup:
                 tag(
                     "path", tag("title", f"{says}: weight {row[key]:.3g} in the first layer"), fill="none",
                     d=f"M{x} {middle}C{(x + far) / 2} {middle} {(x + far) / 2} {y} {far} {y}",
-                    stroke_width=round(width, 1), cls=f"link t{colour[1]}",
+                    stroke_width=round(width, 1), cls=f"link {stroke}",
                 )
             )  # fmt: skip
         parts += _box(200, y, 116, row["term"], count(row["n_labelled"], "labelled row"), "plain")
     labelled, new = idea["labelled"], idea["new"]
     parts += _box(62, middle, 108, labelled["term"], count(labelled["n_labelled"], "labelled row"), colour)
-    parts += _box(338, middle, 108, "★ " + new["term"], "no labelled row", colour)
+    parts += _box(338, middle, 108, new["term"], "★ no labelled row", colour)
     bottom = top + step * (len(between) - 1) + 62
-    parts += [
-        text(12, bottom, f"learnt: {shorten(idea['class'], 12)}", "start", "tick"),
-        text(388, bottom, f"gets: {shorten(idea['class'], 12)}", "end", "tick"),
-    ]
+    for part in wrap_name(f"both speak for {idea['class']}"):
+        parts.append(text(200, bottom, part, "middle", "tick"))
+        bottom += NAME_LINE
     names = ", ".join(row["term"] for row in between)
     title = f"{labelled['term']}, learnt as {idea['class']}, goes with {names}; so does {new['term']}"
-    return drawing(title, bottom + 14, *parts)
+    return drawing(title, bottom, *parts)
 
 
 def _box(x: float, y: float, width: float, name: str, below: str, cls: str) -> list[Markup]:
     """Draw a word in a box, with a line of smaller text under it."""
-    is_plain = cls == "plain"
+    looks = " ".join((["on-box"] if cls != "plain" else []) + (["tight"] if len(name) > 12 else []))
     return [
         tag("rect", x=x - width / 2, y=y - 16, width=width, height=32, rx=7, cls=f"box {cls}"),
-        text(x, y + 5, shorten(name, 13 if is_plain else 11), "middle", None if is_plain else "on-box"),
+        write_name(x, y + 5, name, 15, "middle", looks or None),
         text(x, y + 31, below, "middle", "tick"),
     ]
 

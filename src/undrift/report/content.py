@@ -6,14 +6,14 @@ import platform
 import re
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from .._version import __version__
-from ..method import EXPECTED_ERROR_RECORD
-from ..scoring import error_interval, find_chance, gain_interval, is_no_better, measure_error
+from ..inputs import spell_label
+from ..scoring import count_effective, error_interval, find_chance, gain_interval, is_no_better, measure_error
+from .classes import describe_classes
 from .data import DomainRows, ReportData, Target
 from .evidence import (
     difference_terms,
@@ -27,12 +27,14 @@ from .evidence import (
 
 LEAST_MEASURED = 10  # labelled rows that a point of the curve stands for
 COVERAGES = np.arange(1, 21) / 20
+AGREEING = 0.9  # share of rows: a reading that agrees with the jury on fewer tells another story
+LEAST_WEIGHT = 0.005  # of a reading that is told
 MANY_WRONG = 0.3  # error above which predictions are not recommended
 
 
 def adaptation_data(given: ReportData) -> dict[str, Any]:
     """Gather everything that a report of an adaptation shows."""
-    table, (share_doubt, notes) = term_statistics(given), split_doubts(given)
+    table = term_statistics(given)
     difference, cards = difference_terms(given, table), describe_domains(given)
     source, target = (
         " + ".join(domain.name for domain in domains) for domains in (given.sources, given.target_rows)
@@ -47,10 +49,11 @@ def adaptation_data(given: ReportData) -> dict[str, Any]:
         "settings": {name: float(value) for name, value in given.classifier.best_params_.items()},
         "seconds": given.facts.seconds,
         "warnings": list(given.facts.warnings),
-        "notes": notes,
-        "share_doubt": share_doubt,
-        "blocking": list(given.caution.get("blocking", [])),
+        "notes": list(dict.fromkeys([*given.doubts, *given.facts.notes])),
+        "readings": describe_readings(given),
+        "teachers": describe_teachers(given),
         "domains": cards,
+        "by_class": describe_classes(given),
         "decks": make_decks(given),
         "difference": difference,
         "idea": find_idea(given, table, difference),
@@ -63,17 +66,33 @@ def adaptation_data(given: ReportData) -> dict[str, Any]:
     return data
 
 
-def split_doubts(given: ReportData) -> tuple[str | None, list[str]]:
-    """Return the warning about class shares, if any, and other warnings with the notes of the run.
+def describe_readings(given: ReportData) -> list[dict[str, Any]]:
+    """Describe how every target can be read, and whether the readings differ on enough rows to tell."""
+    described = []
+    for target in given.targets:
+        own = [] if target.domain is None else given.classifier.readings_.get(target.domain, [])
+        readings = [
+            reading | {"shares": {spell_label(label): float(s) for label, s in reading["shares"].items()}}
+            for reading in sorted(own, key=lambda reading: -reading["weight"])
+            if reading["weight"] >= LEAST_WEIGHT
+        ]
+        agreement = min((reading["agreement"] for reading in readings), default=1.0)
+        described.append({"name": target.rows.name, "readings": readings, "differ": agreement < AGREEING})
+    return described
 
-    The reasons for a fallback are in neither: they stand apart.
-    """
-    doubts = dict(zip_longest(given.caution.get("reasons", []), given.caution.get("codes", [])))
-    apart = given.caution.get("blocking", []) if given.fell_back else []
-    of_shares = [reason for reason, code in doubts.items() if code == "uncertain-shares"]
-    others = [reason for reason in doubts if reason not in (*of_shares, *apart)]
-    doubt = of_shares[0] if of_shares and not given.fell_back else None
-    return doubt, list(dict.fromkeys([*others, *given.facts.notes]))
+
+def describe_teachers(given: ReportData) -> list[str]:
+    """Say of every target that it had a teacher, and how good its labels look."""
+    noises = getattr(given.classifier, "teacher_noise_", None)
+    if given.facts.teachers or noises is None:
+        return list(given.facts.teachers)
+    sentences = []
+    for name, noise in zip(given.classifier.target_names_, noises, strict=True):
+        of = noise if isinstance(noise, dict) else {"": noise}
+        said = [f"{who} {write_percent(share)}".strip() for who, share in of.items() if share is not None]
+        share = ", ".join(said) or "an unknown share"
+        sentences.append(f"{name} had a teacher: {share} of its labels look exchanged at random.")
+    return sentences
 
 
 def describe_domains(given: ReportData) -> list[dict[str, Any]]:
@@ -84,7 +103,7 @@ def describe_domains(given: ReportData) -> list[dict[str, Any]]:
         predicted = np.bincount(target.codes, minlength=len(given.classes)) / max(len(target.codes), 1)
         labelled, weight = _labelled_shares(given, target)
         card |= {
-            **given.estimates_of(target),
+            **{key: value for key, value in given.estimates_of(target).items() if key != "by_class"},
             "predicted_shares": dict(zip(given.classes, predicted.tolist(), strict=True)),
             "labelled_shares": labelled,
             "weight": weight,
@@ -193,7 +212,7 @@ def pool_estimates(cards: list[dict[str, Any]], key: str) -> dict[str, Any] | No
 
 def compare_mistakes(name: str, before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> dict[str, Any]:
     """Compare the mistakes of two classifiers on the same rows."""
-    n, outcomes = float(weight.sum() ** 2 / np.sum(weight**2)), (before & ~after, after & ~before)
+    n, outcomes = count_effective(weight), (before & ~after, after & ~before)
     corrected, spoilt = (float(np.average(rows, weights=weight)) for rows in outcomes)
     low, high = gain_interval(corrected, spoilt, n)
     return {
@@ -239,15 +258,10 @@ def judge(given: ReportData, cards: list[dict[str, Any]]) -> dict[str, Any]:
         "is_cross_fitted": bool(rows) and not any(target.is_scored.any() for target in given.targets),
         "use": given.facts.use_labels,
         "n_learnt": given.facts.n_learnt,
-        "fell_back": given.fell_back,
-        "predictor": "source-only" if given.fell_back else "adapted",
         "expected_error": pool_estimates(cards, "expected_error"),
-        "record": EXPECTED_ERROR_RECORD,
         "chance": find_chance(shares | {"border": given.classifier.border}),
     }
-    if given.fell_back:
-        data |= _say_fallback(data["whole"], data["expected_error"])
-    elif data["whole"]:
+    if data["whole"]:
         data |= _say_scores(data["whole"], data["agreement"])
     else:
         data |= say_estimate(data)
@@ -256,15 +270,6 @@ def judge(given: ReportData, cards: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _points(share: float) -> str:
     return f"{100 * share:.1f}".replace("-", "\N{MINUS SIGN}")
-
-
-def _say_fallback(whole: dict[str, Any] | None, expected: dict[str, Any] | None) -> dict[str, str]:
-    headline, sure = "Not adapted: the predictions are those of the source-only classifier.", ""
-    if whole:
-        headline = f"Not adapted: {whole['adapted']['error']:.1%} of the source-only predictions are wrong."
-    elif expected:
-        headline, sure = _say_bounds(expected), "The predictions are those of the source-only classifier."
-    return {"answer": "fallback", "headline": headline, "sure": sure}
 
 
 def _say_bounds(expected: dict[str, Any]) -> str:
@@ -327,11 +332,6 @@ def _say_chance(data: dict[str, Any]) -> dict[str, str]:
     guess = f"always answering {name_class(chance['label'])} is wrong for {write_percent(chance['error'])}"
     if not is_no_better(error["error"], chance):
         return {"sure": f"{data['sure']} It is not certain that this is better than chance: {guess}.".strip()}
-    if data["fell_back"]:
-        return {
-            "headline": f"{data['headline'].rstrip('.')}, no better than chance.",
-            "sure": f"{guess[0].upper()}{guess[1:]}.",
-        }
     written = f"{error['error']:.1%}" if data["whole"] else f"about {write_percent(error['error'])}"
     verb = "are" if data["whole"] else "are expected to be"
     headline = f"No better than chance: {written} of the predictions {verb} wrong; {guess}."
@@ -342,8 +342,6 @@ def advise(data: dict[str, Any]) -> list[str]:
     """List what to do next, the most useful first."""
     verdict, steps = data["verdict"], []
     answer = verdict["answer"]
-    if answer == "fallback":
-        steps.append("Act on the reason for the fallback above.")
     if answer == "yes" and verdict["whole"]["adapted"]["error"] > MANY_WRONG:
         steps.append("Do not rely on single predictions: many are wrong, though fewer than without it.")
     elif answer == "yes":

@@ -64,6 +64,7 @@ class RunFacts:
     text_columns: Sequence[str] = ("text",)
     use_labels: str = "score"  # of a target: "score", "train" or "both"
     n_learnt: int = 0  # labels of the target that were learnt
+    teachers: Sequence[str] = ()  # a sentence for the teacher of each target
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,15 +112,11 @@ class ReportData:
         """The labels as text, in the order of the scores."""
         return [spell_label(label) for label in self.classifier.classes_.tolist()]
 
-    @cached_property
-    def caution(self) -> dict[str, Any]:
-        """Doubts that the fit had: `codes`, `reasons`, `blocking`, `fell_back`."""
-        return dict(self.classifier.caution_ or {})
-
     @property
-    def fell_back(self) -> bool:
-        """Whether the predictions are those of a classifier of the source alone."""
-        return bool(self.caution.get("fell_back"))
+    def doubts(self) -> dict[str, str]:
+        """Doubts that the fit had about any target, and the code of each."""
+        targets = self.classifier.targets_.values()
+        return {text: code for t in targets for text, code in zip(t["warnings"], t["codes"], strict=True)}
 
     @cached_property
     def baseline(self) -> Any:
@@ -156,8 +153,9 @@ class ReportData:
         return np.array([position.get(spell_label(label), len(position)) for label in labels], dtype=int)
 
     def estimates_of(self, target: Target) -> dict[str, Any]:
-        """Return a target's class shares, their intervals and the expected error; None where unknown."""
-        nothing = dict.fromkeys(("target_shares", "target_shares_interval", "expected_error"))
+        """Return a target's class shares, their intervals, expected errors; None where unknown."""
+        keys = "target_shares", "target_shares_interval", "expected_error", "by_class"
+        nothing = dict.fromkeys(keys)
         known = nothing if target.domain is None else describe_shares(self.classifier, target.domain)
         shares, error = known["target_shares"], known["expected_error"]
         return known | {

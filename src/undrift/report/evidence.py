@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import base64
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -12,13 +12,20 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from ..core import array_ops, stack_rows
 from ..explain import score_contributions
-from ..method import choose_for_estimate
+from ..method import choose_for_estimate, predict_codes
+from ..scoring import bound_shares, measure_margins
 from ..text import ask_teacher, distill
 from .data import ReportData, Target
 
 MOST_DISTILLED = 1_500  # target rows that the weights of the box are learnt from
 LEAST_DISTILLED = 40
-MOST_BYTES = 400_000  # of the box in the page
+MOST_BYTES = 380_000  # of its terms and weights in the page
+WEIGHT_BYTES = 8 / 3  # of one weight: two bytes in base64
+LEAST_WORD_ROWS = 10  # labelled rows with a word of the picture
+CLEAR_WORD, CLEAR_BETWEEN = (
+    0.5,
+    0.2,
+)  # part of the way from the class's share to 1 that a word's share has gone
 RARE = 0.25  # a term is rare if its share of labelled rows is below this part of its share of the target
 MOST_DOCUMENTS = 6
 MOST_SHOWN = 560  # characters of a changed document
@@ -132,37 +139,40 @@ def find_idea(
 
     The new word is one of those that moved predictions. The words between are labelled ones of the same class
     that the first layer expects in documents with the new word; the labelled word makes it expect them too.
+    Labelled words stand in enough labelled rows, most of them of that class, and no word is a stop word. None
+    where there are no such words.
     """
     stack, terms = given.classifier.representation_, given.terms
     coef, pivots = stack.layers_[0].coef, getattr(stack, "pivots_", np.arange(len(terms)))
-    if given.fell_back:
-        return None
-    is_plain = np.array([_dullness(term) == (0, 1) and len(term) > 2 for term in terms])
-    n_labelled = table["n_labelled"]
+    is_plain = np.array([_dullness(term) == (0, 1) and len(term) > 2 and term.isalpha() for term in terms])
     columns = {term: j for j, term in enumerate(terms)}
     new = [columns[row["term"]] for row in difference["terms"] if not row["n_labelled"]]
-    for j in sorted(new, key=lambda j: not is_plain[j]):
-        weight = given.weights[:, table["class"][j]]
-        is_between = (is_plain & (n_labelled > 0))[pivots]
+    for j in [j for j in new if is_plain[j]]:
+        code = int(table["class"][j])
+        n_rows, least, share = count_words(given, code)
+        is_enough = is_plain & (n_rows >= LEAST_WORD_ROWS)
+        weight = given.weights[:, code]
+        is_between = (is_enough & (least >= share + CLEAR_BETWEEN * (1 - share)))[pivots]
         links = np.where(is_between, coef[j].clip(0) * weight[pivots].clip(0), 0)
         between = [int(i) for i in np.argsort(-links, kind="stable")[:3] if links[i] > 0]
         shared = coef[:, between].clip(0) @ weight[pivots[between]]
-        shared = np.where(is_plain, shared * weight.clip(0) ** 2 * np.sqrt(n_labelled), 0)
+        is_known = is_enough & (least >= share + CLEAR_WORD * (1 - share))
+        shared = np.where(is_known, shared * weight.clip(0) ** 2 * np.sqrt(n_rows), 0)
         shared[pivots[between]] = 0
         known = int(shared.argmax())
-        if between and shared[known] > 0:
+        if len(between) > 1 and shared[known] > 0:
             break
     else:
         return None
-    code = int(table["class"][j])
     return {
         "class": given.classes[code],
         "code": code,
-        "labelled": {"term": terms[known], "n_labelled": int(n_labelled[known])},
+        "n_classes": len(given.classes),
+        "labelled": {"term": terms[known], "n_labelled": int(n_rows[known])},
         "between": [
             {
                 "term": terms[pivots[i]],
-                "n_labelled": int(n_labelled[pivots[i]]),
+                "n_labelled": int(n_rows[pivots[i]]),
                 "from_labelled": round(float(coef[known, i]), 4),
                 "from_new": round(float(coef[j, i]), 4),
             }
@@ -172,37 +182,77 @@ def find_idea(
     }
 
 
+def count_words(given: ReportData, code: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Count for every term the labelled source rows with it, and bound the share of them that is of a class.
+
+    The bound is the lower end of the 95% interval. The last number is the share of all labelled source rows.
+    """
+    X = stack_rows([domain.X[np.flatnonzero(domain.known)] for domain in given.sources])
+    is_of_class = np.concatenate([domain.known_labels() for domain in given.sources]) == given.classes[code]
+    n_rows, n_of_class = (
+        array_ops(rows).nonzero_counts(rows) for rows in (X, X[np.flatnonzero(is_of_class)])
+    )
+    n = np.maximum(n_rows, 1)
+    return n_rows, bound_shares(n_of_class / n, n)[0], float(is_of_class.mean())
+
+
 def pack_sentence_model(given: ReportData) -> dict[str, Any] | None:
-    """Pack distilled weights of all terms, with which the page scores a sentence; None where they do not fit.
+    """Pack distilled weights of the terms, with which the page scores a sentence.
 
     Terms are in the order of their document frequencies, which are packed as runs. Weights are whole numbers
-    of a thousandth of the largest.
+    of 16 bits, in units of `step`. The terms with the smallest weights are left out where all are too many.
+    None where the text is not cut as the page cuts it, or where there are too few rows.
     """
     vectorizer, target = given.vectorizer, given.targets[0]
     is_cut_alike = getattr(vectorizer, "tokens_", None) == "words" and tuple(vectorizer.ngram_range) == (1, 2)
-    if not is_cut_alike or given.fell_back or len(target.rows) < LEAST_DISTILLED:
+    if not is_cut_alike or len(target.rows) < LEAST_DISTILLED:
         return None
     rows = np.sort(np.random.default_rng(0).permutation(len(target.rows))[:MOST_DISTILLED])
     X = target.rows.X[rows]
     taught = ask_teacher(given.classifier, X, target.domain)
     model, held_out, codes = distill(X / vectorizer.length, taught)
-    step = float(np.abs(model.coef_).max()) / 999 or 1.0
-    runs = np.unique(-vectorizer.document_frequency_, return_counts=True)
+    kept = _choose_terms(given.terms, model.coef_)
+    step = float(np.abs(model.coef_).max()) / 32_767 or 1.0
+    runs = np.unique(-vectorizer.document_frequency_[kept], return_counts=True)
     k = model.find_target(None)
-    packed = {
-        "terms": "\n".join(given.terms),
+    intercept = model.intercept_[k]
+    whole, cut = (
+        predict_codes(_score_unit_rows(X[held_out][:, terms], model.coef_[terms]) + intercept)
+        for terms in (np.arange(len(given.terms)), kept)
+    )
+    is_right = (codes == taught.predicted[held_out]) & (whole == cut)
+    return {
+        "terms": "\n".join(given.terms[j] for j in kept),
         "runs": [[int(-n), int(size)] for n, size in zip(*runs, strict=True)],
         "n_documents": int(vectorizer.n_documents_),
-        "weights": np.rint(model.coef_.T / step).astype(int).tolist(),
+        "weights": pack_numbers(model.coef_[kept].T / step),
+        "n_outputs": model.coef_.shape[1],
         "step": step,
-        "intercept": [float(value) for value in model.intercept_[k] + model.prior_[k]],
+        "intercept": [float(value) for value in intercept],
         "temperature": float(model.temperature_),
         "classes": given.classes,
-        "new": np.flatnonzero(np.asarray(given.classifier.labelled_counts_) == 0).tolist(),
-        "agreement": float(np.mean(codes == taught.predicted[held_out])),
+        "new": np.flatnonzero(np.asarray(given.classifier.labelled_counts_)[kept] == 0).tolist(),
+        "agreement": float(np.mean(is_right)),
         "n_held_out": len(held_out),
     }
-    return packed if len(json.dumps(packed, ensure_ascii=False).encode()) <= MOST_BYTES else None
+
+
+def _choose_terms(terms: Sequence[str], weights: np.ndarray) -> np.ndarray:
+    """Choose the terms with the largest weights, as many as fit into the page, in their order."""
+    order = np.argsort(-np.abs(weights).max(axis=1), kind="stable")
+    sizes = np.array([len(terms[j].encode()) + 1 for j in order]) + WEIGHT_BYTES * weights.shape[1]
+    return np.sort(order[np.cumsum(sizes) <= MOST_BYTES])
+
+
+def _score_unit_rows(X: Any, weights: np.ndarray) -> np.ndarray:
+    """Return the scores of sparse rows that are scaled to length 1, as the page does."""
+    lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=float))
+    return np.asarray(X @ weights) / np.maximum(lengths, 1e-12).reshape(-1, 1)
+
+
+def pack_numbers(values: np.ndarray) -> str:
+    """Write numbers as base64, each rounded to 16 bits, the low byte first."""
+    return base64.b64encode(np.rint(values).astype("<i2").tobytes()).decode()
 
 
 def explain_changes(given: ReportData) -> list[dict[str, Any]]:
@@ -352,11 +402,11 @@ def _draw_doubtful(
     rows: list[Drawn] = []
     n = N_PREDICTIONS // len(pools) or 1
     for target, pool in pools:
-        free = [i for i in pool.tolist() if (id(target), i) not in taken]
-        order = sorted(free, key=lambda i: target.certainty[i])[: N_COMPARED // len(pools)]
+        free, margins = [i for i in pool.tolist() if (id(target), i) not in taken], measure_margins(target.P)
+        order = sorted(free, key=lambda i: margins[i])[: N_COMPARED // len(pools)]
         documents = target.rows.documents or []
         first = np.array(list({documents[i]: i for i in reversed(order)}.values())[::-1], dtype=int)
-        if len(first) > n and getattr(given.classifier, "update_state_", None) is not None:
+        if len(first) > n and getattr(given.classifier, "memory_", None) is not None:
             asked = given.classifier.ask(target.rows.X[first], n, target=target.domain, random_state=0)
             first = first[asked]
         rows += [(target, int(i), 0.0) for i in first[:n]]

@@ -24,6 +24,8 @@ from .charts import adaptation_charts
 from .content import adaptation_data, write_percent
 from .data import DomainRows, ReportData
 
+MOST_SHARES = 5  # classes that a story names
+
 
 class Report:
     """Report of an adaptation, as data and as one self-contained HTML page.
@@ -172,12 +174,20 @@ def _make_environment() -> jinja2.Environment:
     environment.filters |= {
         "percent": "{:.{}%}".format,
         "about": write_percent,
+        "rate": lambda share: "–" if share is None else write_percent(share),
+        "rates": lambda ends: "–" if ends is None else "{} to {}".format(*map(write_percent, ends)),
+        "largest": list_largest,
         "count": lambda value: "–" if value is None else f"{value:,}",
         "marked": mark_code,
         "class": mark_class,
         "signed": lambda value: f"{value:+.3f}".replace("-", "\N{MINUS SIGN}"),
     }
     return environment
+
+
+def list_largest(shares: dict[str, float]) -> list[tuple[str, float]]:
+    """Return the largest class shares, with their classes."""
+    return sorted(shares.items(), key=lambda pair: -pair[1])[:MOST_SHARES]
 
 
 def mark_code(sentence: str) -> Markup:
@@ -188,8 +198,10 @@ def mark_code(sentence: str) -> Markup:
 
 
 def mark_class(label: str) -> Markup:
-    """Set a numeric class name as code."""
-    return Markup("<code>{}</code>").format(label) if _is_quantity(label) else escape(label)
+    """Set a numeric class name as code; let lines break after signs in another."""
+    if _is_quantity(label):
+        return Markup("<code>{}</code>").format(label)
+    return Markup("<wbr>").join(re.split(r"(?<=[^\w\s])(?=\w)|(?<=_)", label))
 
 
 def _is_quantity(cell: Any) -> bool:

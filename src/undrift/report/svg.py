@@ -7,13 +7,15 @@ classes, which light, dark and print define separately.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
 NARROW = 400  # charts that fit a telephone as they are, and stand side by side on a desk
-N_COLOURS = 6  # of classes and series; what comes after them is grey
+N_COLOURS = 8  # of classes; more classes have no colour, but their names beside every mark
+LINE = 44  # characters of a line of text that is as wide as a chart
 
 
 def tag(name: str, *children: str, **attributes: object) -> Markup:
@@ -99,15 +101,25 @@ def percent(value: float) -> str:
     return f"{shown:.0f}%" if abs(shown) >= 10 or shown == round(shown) else f"{shown:.2g}%"
 
 
+def draw_grid(scale: Scale, top: float, bottom: float, n_ticks: int = 5) -> list[Markup]:
+    """Draw grid lines from top to bottom."""
+    return [line(scale(value), top, scale(value), bottom, "grid") for value in scale.ticks(n_ticks)]
+
+
+def write_ticks(scale: Scale, bottom: float, n_ticks: int = 5) -> Markup:
+    """Write the shares of grid lines below them."""
+    ticks = scale.ticks(n_ticks)
+    return Markup("").join(text(scale(v), bottom + 18, percent(v), "middle", "tick") for v in ticks)
+
+
 def horizontal_axis(scale: Scale, top: float, bottom: float, label: str, n_ticks: int = 5) -> Markup:
     """Draw grid lines from top to bottom, their shares below them, and what they measure."""
-    marks = []
-    for value in scale.ticks(n_ticks):
-        x = scale(value)
-        marks += [line(x, top, x, bottom, "grid"), text(x, bottom + 18, percent(value), "middle", "tick")]
     middle = min((scale.start + scale.end) / 2, scale.end + 20 - 4 * len(label))  # of a long one: it fits
     middle = max(middle, 3.7 * len(label) + 4)
-    return Markup("").join([*marks, text(middle, bottom + 40, label, "middle", "axis")])
+    axis = text(middle, bottom + 40, label, "middle", "axis")
+    return Markup("").join(
+        [*draw_grid(scale, top, bottom, n_ticks), write_ticks(scale, bottom, n_ticks), axis]
+    )
 
 
 def vertical_axis(scale: Scale, left: float, right: float, label: str) -> Markup:
@@ -119,6 +131,22 @@ def vertical_axis(scale: Scale, left: float, right: float, label: str) -> Markup
     return Markup("").join([*marks, text(4, min(scale.start, scale.end) - 12, label, "start", "axis")])
 
 
-def shorten(name: str, length: int) -> str:
-    """Cut a name that is too long for its place."""
-    return name if len(name) <= length else name[: length - 1] + "…"
+def write_name(
+    x: float, y: float, name: str, length: int, anchor: str = "start", cls: str | None = None, after: str = ""
+) -> Markup:
+    """Write a name, and what comes `after` it; a name too long for its place is whole on hover and focus."""
+    if len(name) + len(after) <= length:
+        return text(x, y, name + after, anchor, cls)
+    cut = f"{name[: length - len(after) - 1]}…{after}"
+    return tag("text", tag("title", name), cut, x=float(x), y=float(y), text_anchor=anchor, cls=cls)
+
+
+def wrap_name(name: str, length: int = LINE) -> list[str]:
+    """Break a name into lines, after a space or a sign where one is near the end of the line."""
+    lines = []
+    while len(name) > length:
+        breaks = [match.end() for match in re.finditer(r"[\s\W_]", name[:length])]
+        end = breaks[-1] if breaks and breaks[-1] > length // 2 else length
+        lines.append(name[:end].rstrip())
+        name = name[end:].lstrip()
+    return [*lines, name]

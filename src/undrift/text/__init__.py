@@ -1,7 +1,8 @@
 """Raw text in, predictions out: `TermVectorizer` and `TextAdapter`."""
 
-from .adapter import TextAdapter, load_adapter, load_text_model
-from .distill import ask_teacher, distill
+from .adapter import TextAdapter
+from .bridge import BETWEEN, cross_languages
+from .distill import DistilledClassifier, ask_teacher, distill
 from .distilled import DistilledText
 from .terms import N_TERMS, TFIDF_LENGTH, DocumentFrequencies, TermVectorizer
 from .tokens import (
@@ -13,3 +14,4 @@ from .tokens import (
     unseen_share,
     words,
 )
+from .vector_cache import clear_vectors, find_cache, list_vectors

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -13,12 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..inputs import (
     all_or_nothing,
-    refuse_cross_validation,
-    savable,
     settle_labels,
 )
 from ..method import TARGET, MSDAClassifier
-from ..persist import ModelFileError, load_model
+from .bridge import Crossing, cross_languages
 from .distill import ask_teacher
 from .distilled import DistilledText, distill_text
 from .model import TextModel
@@ -29,7 +26,6 @@ Documents = Iterable[str]
 Targets = Documents | Mapping[str, Documents]
 
 
-@savable
 class TextAdapter(TextModel):
     """Classifier of raw documents in a domain without labels.
 
@@ -46,6 +42,10 @@ class TextAdapter(TextModel):
         Settings of the method, if not its defaults.
     verbose : bool, optional
         Whether to print a line to standard error after each layer; by default in a notebook.
+    bridge : bool, default=False
+        Whether source and target are in different languages. Sentence vectors then carry the labels over, and
+        the classifier learns from the target's text alone. `fit` needs the extra ``languages``, and
+        `predict` does not.
 
     Attributes
     ----------
@@ -77,11 +77,13 @@ class TextAdapter(TextModel):
         tokens: str = "auto",
         classifier: MSDAClassifier | None = None,
         verbose: bool | None = None,
+        bridge: bool = False,
     ):
         self.n_terms = n_terms
         self.tokens = tokens
         self.classifier = classifier
         self.verbose = verbose
+        self.bridge = bridge
 
     @all_or_nothing
     def fit(
@@ -91,8 +93,11 @@ class TextAdapter(TextModel):
         target: Targets | None = None,
         *,
         y_target: Any = None,
-        **options: Any,
-    ) -> TextAdapter:
+        teacher: Any = None,
+        teacher_confidence: Any = None,
+        sample_weight: Any = None,
+        keeps_state: bool = True,
+    ) -> Self:
         """Learn from labelled source documents and unlabelled documents of one or several targets.
 
         Parameters
@@ -105,19 +110,49 @@ class TextAdapter(TextModel):
             Unlabelled documents of the target; of several targets by name.
         y_target : array-like, or dict of such, optional
             Labels of some target documents, None or NaN for the others; by name if `target` is.
-        **options
-            Other parameters of :meth:`MSDAClassifier.fit`.
+        teacher, teacher_confidence, sample_weight, keeps_state : optional
+            As for :meth:`MSDAClassifier.fit`; rows are documents.
         """
-        if "X_target" in options:
-            raise TypeError("fit got an unexpected keyword argument 'X_target': documents are `target`")
-        if target is not None:
-            refuse_cross_validation()
+        given = {"teacher": teacher, "teacher_confidence": teacher_confidence, "sample_weight": sample_weight}
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        options |= {"y_target": y_target, "keeps_state": keeps_state}
+        if self.bridge:
+            return self._fit_across(documents, y, target, **options)
         source, targets = [] if documents is None else _read_once(documents), _read_targets(target)
         vectorizer = self.new_vectorizer().fit(interleave([source, *targets.values()]))
         X = None if documents is None else vectorizer.transform(source)
         rows = {name: vectorizer.transform(own) for name, own in targets.items()}
         X_target = rows if isinstance(target, Mapping) else rows.get(TARGET)
-        return self.fit_rows(vectorizer, X, y, X_target, y_target=y_target, **options)
+        return self.fit_rows(vectorizer, X, y, X_target, **options)
+
+    def _fit_across(
+        self, documents: Documents | None, y: Any, target: Targets | None, **options: Any
+    ) -> Self:
+        """Learn from labelled documents of another language than the target's."""
+        if documents is None or y is None or target is None:
+            raise ValueError("bridge=True needs labelled documents of one language and a target of another")
+        refused = sorted({"teacher", "teacher_confidence", "sample_weight"} & set(options))
+        if refused:
+            raise ValueError(f"bridge=True makes a teacher itself: drop {', '.join(refused)}")
+        source, targets = list(check_documents(documents)), _read_targets(target)
+        if len(source) != len(y):
+            raise ValueError(f"y must have a label for each of {len(source)} documents; got {len(y)}")
+        vectorizer = self.new_vectorizer().fit(interleave([*targets.values()]))
+        rows = {name: vectorizer.transform(texts) for name, texts in targets.items()}
+        crossing = cross_languages(source, settle_labels(y), targets, rows)
+        X_target = rows if isinstance(target, Mapping) else rows[TARGET]
+        return self.fit_crossing(vectorizer, crossing, X_target, **options)
+
+    def fit_crossing(
+        self, vectorizer: TermVectorizer, crossing: Crossing, X_target: Any, **options: Any
+    ) -> Self:
+        """Fit the classifier to rows of the targets, which a source in another language labelled."""
+        by_story: Any = crossing.teacher
+        if not isinstance(X_target, Mapping):
+            (by_story,) = by_story.values()
+        self.fit_rows(vectorizer, None, None, X_target, teacher=by_story, **options)
+        self.remember(bridge=crossing.facts)
+        return self
 
     def new_vectorizer(self) -> TermVectorizer:
         """Return the vectoriser with this adapter's settings, not fitted."""
@@ -125,7 +160,7 @@ class TextAdapter(TextModel):
 
     def fit_rows(
         self, vectorizer: TermVectorizer, X: Any, y: Any, X_target: Any = None, **options: Any
-    ) -> TextAdapter:
+    ) -> Self:
         """Fit the classifier to rows of a fitted vectoriser; parameters as of :meth:`MSDAClassifier.fit`."""
         self.vectorizer_ = vectorizer
         classifier = MSDAClassifier() if self.classifier is None else clone(self.classifier)
@@ -140,6 +175,11 @@ class TextAdapter(TextModel):
     def targets_(self) -> dict[str, dict[str, Any]]:
         """Results for every target by its name, as of :class:`MSDAClassifier`."""
         return self.classifier_.targets_
+
+    @property
+    def readings_(self) -> dict[str, list[dict[str, Any]]]:
+        """Readings of every target by its name, as of :class:`MSDAClassifier`."""
+        return self.classifier_.readings_
 
     @property
     def terms_(self) -> list[str]:  # type: ignore[override]
@@ -209,10 +249,7 @@ class TextAdapter(TextModel):
         known = [counts.get(term, -1) for term in model.terms_]
         model.classifier_.labelled_counts_ = np.array(known, dtype=np.int32)
         model.classifier_.source_shares_ = self.classifier_.source_shares_
-        positions = [self.classifier_.target_names_.index(name) for name in taught.names]
-        for name in ("target_shares_", "target_shares_interval_", "expected_error_"):
-            values = getattr(self.classifier_, name)
-            setattr(model.classifier_, name, [values[k] for k in positions])
+        model.classifier_.targets_ = {name: self.classifier_.targets_[name] for name in taught.names}
         return model
 
 
@@ -232,24 +269,3 @@ def _read_targets(target: Any) -> dict[str, list[str]]:
         if target[TARGET] and isinstance(target[TARGET][0], list | tuple | np.ndarray):
             raise ValueError("several targets need names: pass a dict of name and documents")
     return {name: list(check_documents(documents)) for name, documents in target.items()}
-
-
-def load_adapter(path: str | PathLike[str]) -> TextAdapter:
-    """Load a saved TextAdapter, and nothing else."""
-    model = load_text_model(path)
-    if isinstance(model, DistilledText):
-        raise ModelFileError(
-            f"{path} holds a distilled model, which can predict and explain and no more: give the model "
-            "that it was distilled from"
-        )
-    return model
-
-
-def load_text_model(path: str | PathLike[str]) -> TextAdapter | DistilledText:
-    """Load a saved TextAdapter or DistilledText, and nothing else."""
-    model = load_model(path)
-    if not isinstance(model, TextAdapter | DistilledText):
-        raise ModelFileError(
-            f"{path} holds a {type(model).__name__}, not a text model saved by `undrift adapt`"
-        )
-    return model

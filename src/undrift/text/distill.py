@@ -1,4 +1,4 @@
-"""Distillation: a linear classifier on other features that imitates the scores of a fitted one."""
+"""Distillation: a linear classifier on other features that imitates a fitted one."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsqr
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
-from ..inputs import savable
 from ..method import (
-    DISTILL_RIDGES,
-    DISTILL_ROWS,
-    BatchReference,
     Name,
-    TargetModel,
+    TargetResults,
     class_probabilities,
     find_border,
     fit_temperature,
     predict_codes,
+    shift_probabilities,
 )
 
 LEAST_ROWS = 10
 TOLERANCE = 1e-5  # of the iterations
+RIDGES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)  # for rows of length 1; the larger of equals is chosen
+MOST_ROWS = 20_000  # that the ridge is chosen and the fidelity is measured on
+LEAST_PROBABILITY = 0.002  # so that scores of sure rows are bounded
 
 
 @dataclass(frozen=True)
@@ -33,28 +34,25 @@ class Taught:
     """Answers of a fitted classifier for some rows."""
 
     classes: np.ndarray
-    scores: np.ndarray  # (n, n_outputs), 0 at the decision threshold of every domain
     probabilities: np.ndarray  # (n, n_classes)
     names: list[Name]  # of the target domains
     domain: np.ndarray  # (n,) of int: positions in `names`
-    prior: np.ndarray  # (n_domains, n_outputs) of log odds that `probabilities` have and `scores` lack
-    first: np.ndarray | None = None  # (n, n_outputs) scores of the classifier trained on the source alone
-    batch: BatchReference | None = None
+    prior: np.ndarray  # (n_domains, n_classes) log shares that predictions ignore
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Log odds of the second of two classes, or centred log probabilities: (n, n_outputs)."""
+        logs = np.log(np.maximum(self.probabilities, LEAST_PROBABILITY))
+        return logs[:, 1:] - logs[:, :1] if logs.shape[1] == 2 else logs - logs.mean(axis=1, keepdims=True)
 
     def select(self, rows: np.ndarray) -> Taught:
         """Return the same of some of the rows."""
-        return replace(
-            self,
-            scores=self.scores[rows],
-            probabilities=self.probabilities[rows],
-            domain=self.domain[rows],
-            first=None if self.first is None else self.first[rows],
-        )
+        return replace(self, probabilities=self.probabilities[rows], domain=self.domain[rows])
 
     @property
     def predicted(self) -> np.ndarray:
         """Codes of the predicted classes, of shape (n,)."""
-        return predict_codes(self.scores)
+        return (np.log(np.maximum(self.probabilities, 1e-12)) - self.prior[self.domain]).argmax(axis=1)
 
 
 def ask_teacher(classifier: Any, X: Rows, target: Any = None) -> Taught:
@@ -62,33 +60,21 @@ def ask_teacher(classifier: Any, X: Rows, target: Any = None) -> Taught:
 
     `target` is the name of the target that the rows are of, or a list with one for each row.
     """
-    X = classifier._check_input(X)
     names = list(target) if isinstance(target, list | np.ndarray) else [target] * X.shape[0]
     known = {name: classifier.find_target(name) for name in set(names)}
     positions = np.array([known[name] for name in names], dtype=int)
-    first, batch = None, classifier.batch_
-    if batch is None:
-        scores = classifier._score_rows(X) + classifier.intercept_[positions]
-    else:
-        scores, first = classifier._score_both(X, positions)
-    prior, temperature = classifier.prior_, classifier.temperatures_
+    probabilities = np.empty((len(positions), len(classifier.classes_)))
+    for k in np.unique(positions):
+        rows = np.flatnonzero(positions == k)
+        probabilities[rows] = classifier.predict_proba(X[rows], target=classifier.domains_[k])
     targets, domain = np.unique(positions, return_inverse=True)
-    if batch is not None:
-        batch = replace(batch, fitted=[batch.fitted[k - classifier.n_sources_] for k in targets])
+    prior = classifier.list_priors()[targets]
     return Taught(
-        classifier.classes_,
-        scores,
-        class_probabilities(scores + prior[positions], temperature[positions]),
-        [classifier.domains_[k] for k in targets],
-        domain,
-        prior[targets] / classifier.temperature_,
-        first,
-        batch,
+        classifier.classes_, probabilities, [classifier.domains_[k] for k in targets], domain, prior
     )
 
 
-@savable
-class DistilledClassifier(ClassifierMixin, TargetModel, BaseEstimator):
+class DistilledClassifier(ClassifierMixin, TargetResults, BaseEstimator):
     """Linear classifier of sparse rows, with an intercept for every target domain.
 
     :func:`distill` makes it. It predicts like :class:`MSDAClassifier`, and has no layers. Its attributes are
@@ -96,23 +82,22 @@ class DistilledClassifier(ClassifierMixin, TargetModel, BaseEstimator):
     (d, n_outputs), and `labelled_counts_` is -1 where a count is not known.
     """
 
+    n_sources_ = 0
+    coef_: np.ndarray
+    intercept_: np.ndarray  # (n_domains, n_outputs)
+    temperature_: float
+    shift_: np.ndarray  # (n_domains, n_classes) added to log probabilities
+    prior_: np.ndarray  # (n_domains, n_classes) log shares that predictions ignore
+
     def fit(self, X: Rows, y: Any) -> DistilledClassifier:
         """Refuse: `distill` fits."""
         raise ValueError("a distilled classifier learns from another one: see TextAdapter.distill")
 
-    n_sources_ = 0
-
-    def _score_both(self, X: Rows, k: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return scores of rows of the domain at position k, and those by the source alone."""
-        assert self.batch_ is not None
-        first = X @ self.batch_.weights[0] + self.batch_.intercept[k]
-        return X @ self.coef_ + self.intercept_[k], first
-
     def decision_function(self, X: Rows, *, target: Name | None = None) -> np.ndarray:
         """Return scores: of shape (n,) for two classes (positive for the second), else (n, n_classes)."""
-        check_is_fitted(self)
-        scores = X @ self.coef_ + self.intercept_[self.find_target(target)]
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        logs = np.log(np.maximum(self.predict_proba(X, target=target), 1e-12))
+        logs = logs - self.prior_[self.find_target(target)]
+        return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
     def predict(self, X: Rows, *, target: Name | None = None) -> np.ndarray:
         """Predict labels."""
@@ -121,16 +106,29 @@ class DistilledClassifier(ClassifierMixin, TargetModel, BaseEstimator):
 
     def predict_proba(self, X: Rows, *, target: Name | None = None) -> np.ndarray:
         """Return probabilities of the classes."""
-        return self.scores_to_proba(self.decision_function(X, target=target), target=target)
+        check_is_fitted(self)
+        k = self.find_target(target)
+        return self._predict_aligned(X, k, self.shift_[k])
 
     def scores_to_proba(self, scores: np.ndarray, *, target: Name | None = None) -> np.ndarray:
         """Return `predict_proba` of rows from their `decision_function`."""
-        scores = scores.reshape(len(scores), -1)
-        return class_probabilities(scores + self.prior_[self.find_target(target)], self.temperature_)
+        logs = np.column_stack([np.zeros(len(scores)), scores]) if np.ndim(scores) == 1 else scores
+        return softmax(logs + self.prior_[self.find_target(target)], axis=1)
+
+    def _is_balanced(self) -> bool:
+        return bool(self.prior_.any())
+
+    def _predict_aligned(self, X: Rows, k: int, shift: np.ndarray) -> np.ndarray:
+        p = class_probabilities(X @ self.coef_ + self.intercept_[k], self.temperature_)
+        return shift_probabilities(p, shift)
+
+    def _keep_shift(self, k: int, shift: np.ndarray) -> None:
+        self.shift_ = self.shift_.copy()
+        self.shift_[k] = shift
 
 
 def distill(X: Rows, taught: Taught, seed: int = 0) -> tuple[DistilledClassifier, np.ndarray, np.ndarray]:
-    """Fit a linear classifier to the scores and probabilities of another one, on rows of length 1.
+    """Fit a linear classifier to the log odds of another one, on rows of length 1.
 
     The ridge is chosen on a tenth of the rows. Temperature and border are those under which its probabilities
     are closest to the other's, and its class shares equal. Returns the classifier, the positions of another
@@ -139,7 +137,7 @@ def distill(X: Rows, taught: Taught, seed: int = 0) -> tuple[DistilledClassifier
     n = X.shape[0]
     if n < LEAST_ROWS:
         raise ValueError(f"distillation learns from documents, {LEAST_ROWS} at least; got {n}")
-    order = np.random.default_rng(seed).permutation(n)[:DISTILL_ROWS]
+    order = np.random.default_rng(seed).permutation(n)[:MOST_ROWS]
     choosing, held_out, rest = np.split(order, [max(2, len(order) // 10), max(4, len(order) // 5)])
     ridge = _choose_ridge(X, taught, rest, choosing)
     trial = _fit_ridge(X[rest], taught.select(rest), ridge)
@@ -149,41 +147,22 @@ def distill(X: Rows, taught: Taught, seed: int = 0) -> tuple[DistilledClassifier
         for rows in (choosing, unseen)
     )
     _set_border(trial, X[rest], taught.select(rest), first)
-    codes = predict_codes(_scores(trial, X[held_out], taught.domain[held_out]))
+    p = class_probabilities(_scores(trial, X[held_out], taught.domain[held_out]), first)
+    codes = (np.log(np.maximum(p, 1e-12)) - taught.prior[taught.domain[held_out]]).argmax(axis=1)
     model = _fit_ridge(X, taught, ridge)
     _set_border(model, X, taught, temperature)
-    model.batch_ = None
-    if taught.first is not None and taught.batch is not None:
-        model.batch_ = _distill_batch(X, replace(taught, scores=taught.first), ridge, rest, unseen)
     return model, held_out, codes
-
-
-def _distill_batch(
-    X: Rows, taught: Taught, ridge: float, rows: np.ndarray, unseen: np.ndarray
-) -> BatchReference:
-    """Return the numbers that batches are aligned by.
-
-    A ridge shrinks scores of unseen rows. They are stretched to the spread that class shares are read from.
-    """
-    assert taught.batch is not None
-    trial, first = _fit_ridge(X[rows], taught.select(rows), ridge), _fit_ridge(X, taught, ridge)
-    shrunk = _scores(trial, X[unseen], taught.domain[unseen]).std(axis=0)
-    stretch = taught.scores[unseen].std(axis=0) / np.maximum(shrunk, 1e-12)
-    sizes = np.bincount(taught.domain, minlength=len(taught.names))
-    means = _domain_means(taught.scores, taught.domain, sizes)
-    intercept = means + stretch * (first.intercept_ - means)
-    return replace(taught.batch, weights=[stretch * first.coef_], intercept=intercept)
 
 
 def _choose_ridge(X: Rows, taught: Taught, rows: np.ndarray, held_out: np.ndarray) -> float:
     """Return the ridge with the smallest squared error on held-out rows."""
     errors, start = [], None
-    for ridge in DISTILL_RIDGES:
+    for ridge in RIDGES:
         model = _fit_ridge(X[rows], taught.select(rows), ridge, start)
         difference = _scores(model, X[held_out], taught.domain[held_out]) - taught.scores[held_out]
         errors.append(float(np.mean(difference**2)))
         start = model.coef_
-    return DISTILL_RIDGES[int(np.argmin(errors))]
+    return RIDGES[int(np.argmin(errors))]
 
 
 def _fit_ridge(X: Rows, taught: Taught, ridge: float, start: np.ndarray | None = None) -> DistilledClassifier:
@@ -212,7 +191,7 @@ def _fit_ridge(X: Rows, taught: Taught, ridge: float, start: np.ndarray | None =
     model.coef_ = np.column_stack(columns).astype(np.float32)
     model.intercept_ = score_means - row_means @ model.coef_
     model.classes_, model.ridge_ = taught.classes, ridge
-    model.domains_, model.domain_sizes_ = taught.names, sizes.tolist()
+    model.domains_ = taught.names
     return model
 
 
@@ -234,10 +213,11 @@ def _match_temperature(scores: np.ndarray, probabilities: np.ndarray) -> float:
 
 
 def _set_border(model: DistilledClassifier, X: Rows, taught: Taught, temperature: float) -> None:
-    """Set temperature, prior and intercepts, for the mean probabilities of every domain that were taught."""
+    """Set temperature and intercepts, for the mean probabilities of every domain that were taught."""
     scores = _scores(model, X, taught.domain)
-    model.temperature_, model.prior_ = temperature, temperature * taught.prior
+    model.temperature_, model.prior_ = temperature, taught.prior
+    model.shift_ = np.zeros(taught.prior.shape)
     for i in np.unique(taught.domain).tolist():
         rows = taught.domain == i
-        border = find_border(scores[rows], temperature, taught.probabilities[rows].mean(axis=0))
-        model.intercept_[i] += border - model.prior_[i]
+        shares = taught.probabilities[rows].mean(axis=0)
+        model.intercept_[i] += find_border(scores[rows], temperature, shares)

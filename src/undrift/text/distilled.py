@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..inputs import savable, spell_label
+from ..inputs import spell_label
 from .distill import Taught, distill
 from .model import TextModel
 from .terms import TermVectorizer, build_tfidf, count_documents
@@ -22,7 +22,6 @@ TERM_BYTES = 52  # of a term in a file: its name, document weight and count
 MOST_TERMS = 80_000
 
 
-@savable
 class DistilledText(TextModel):
     """Linear model on terms that imitates a :class:`TextAdapter`; ``adapter.distill`` makes it.
 
@@ -67,7 +66,7 @@ class DistilledText(TextModel):
             self._cached_vectorizer = build_tfidf(self.terms_, self.idf_, **self.analysis_)
         return self._cached_vectorizer
 
-    def fit(self, *arguments, **options):
+    def fit(self, *arguments: Any, **options: Any) -> NoReturn:
         """Refuse, as do `update` and `ask`: a distilled model learns from an adapter alone."""
         raise ValueError(
             "a distilled model cannot be fitted, updated or asked for rows to label: do so with the "
@@ -90,12 +89,11 @@ class DistilledText(TextModel):
         """
         check_is_fitted(self)
         linear, temperature = self.classifier_, self.classifier_.temperature_
-        no_terms = self.vectorizer_.transform([""])
-        intercept = linear.decision_function(no_terms, target=target)
+        intercept = linear.decision_function(self.vectorizer_.transform([""]), target=target)
         classifier = LogisticRegression()
         classifier.classes_ = self.classes_
         classifier.coef_ = linear.coef_.T.astype(np.float64) / temperature
-        classifier.intercept_ = np.ravel(intercept) / temperature
+        classifier.intercept_ = np.ravel(intercept)
         classifier.n_features_in_ = linear.coef_.shape[0]
         return Pipeline([("tfidf", self.vectorizer_), ("classifier", classifier)])
 

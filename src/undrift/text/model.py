@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..scoring import describe_expected, list_shares
@@ -28,7 +30,12 @@ class TextModel(ClassifierMixin, BaseEstimator):
         self.facts_ = {**self.facts_, **facts}
 
     def decision_function(
-        self, documents: Iterable[str], *, target: str | None = None, **teacher: Any
+        self,
+        documents: Iterable[str],
+        *,
+        target: str | None = None,
+        teacher: Any = None,
+        teacher_confidence: Any = None,
     ) -> np.ndarray:
         """Return scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
 
@@ -41,28 +48,70 @@ class TextModel(ClassifierMixin, BaseEstimator):
         teacher, teacher_confidence : array-like, optional
             Labels of these documents by the teacher that `fit` had: the scores are then those of both.
         """
-        rows = self._count_terms(documents)
-        return self.classifier_.decision_function(rows, target=target, **teacher)
+        rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
+        return self.classifier_.decision_function(rows, target=target, **said)
 
-    def predict(self, documents: Iterable[str], *, target: str | None = None, **teacher: Any) -> np.ndarray:
+    def predict(
+        self,
+        documents: Iterable[str],
+        *,
+        target: str | None = None,
+        teacher: Any = None,
+        teacher_confidence: Any = None,
+    ) -> np.ndarray:
         """Predict labels; the parameters are those of `decision_function`."""
-        rows = self._count_terms(documents)
-        return self.classifier_.predict(rows, target=target, **teacher)
+        rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
+        return self.classifier_.predict(rows, target=target, **said)
 
     def predict_proba(
-        self, documents: Iterable[str], *, target: str | None = None, **teacher: Any
+        self,
+        documents: Iterable[str],
+        *,
+        target: str | None = None,
+        teacher: Any = None,
+        teacher_confidence: Any = None,
     ) -> np.ndarray:
         """Return calibrated probabilities of the classes; the parameters are those of `decision_function`.
 
         Those of a document without a known term are the class shares of its target, or else of the source.
         """
-        rows = self._count_terms(documents)
-        p = self.classifier_.predict_proba(rows, target=target, **teacher)
-        return p if teacher else self.classifier_.fill_unknown(p, rows, target)
+        rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
+        p = self.classifier_.predict_proba(rows, target=target, **said)
+        return p if said else self.classifier_.fill_unknown(p, rows, target)
 
-    def score(self, documents, y, sample_weight=None, *, target: str | None = None) -> float:
+    def score(
+        self, documents: Iterable[str], y: Any, sample_weight: Any = None, *, target: str | None = None
+    ) -> float:
         """Return the accuracy of `predict`; the parameters are those of `decision_function`."""
         return accuracy_score(y, self.predict(documents, target=target), sample_weight=sample_weight)
+
+    def align(self, documents: Iterable[str], *, target: str | None = None) -> Self:
+        """Return a copy for a later batch of a target: its class shares, threshold and expected error.
+
+        ``model.align(batch).predict(batch)`` predicts a batch as `undrift predict` does a file, where
+        ``model.predict(batch)`` keeps the class shares of the fit. Documents without a known term are left
+        out.
+
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents of the batch, or some that were drawn at random: 200 or more.
+        target : str, optional
+            Name of their target, where there are several.
+
+        Returns
+        -------
+        TextAdapter or DistilledText
+        """
+        rows = self._count_terms(documents)
+        known = np.flatnonzero(np.diff(rows.indptr) > 0)
+        if not len(known):
+            raise ValueError(
+                "no document of the batch has a term that the model knows: fit again with it as target"
+            )
+        aligned = copy(self)
+        aligned.classifier_ = self.classifier_.align(rows[known], target=target)
+        return aligned
 
     def _count_terms(self, documents: Iterable[str]) -> Any:
         check_is_fitted(self)
@@ -91,12 +140,18 @@ class TextModel(ClassifierMixin, BaseEstimator):
         for name, expected, shares, interval in zip(self.classifier_.target_names_, *facts, strict=True):
             lines.append(f"{name}: {describe_expected(expected)}")
             lines += [f"  class shares: {list_shares(shares, interval)}"] if shares else []
-        caution = getattr(self.classifier_, "caution_", None) or {}
-        lines += [f"warning: {reason}" for reason in caution.get("reasons", [])]
+        warnings = [text for known in self.classifier_.targets_.values() for text in known["warnings"]]
+        lines += [f"warning: {text}" for text in dict.fromkeys(warnings)]
         return "\n".join(lines or [f"no target; classes {', '.join(map(str, self.classes_.tolist()))}"])
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _name_answers(teacher: Any, confidence: Any) -> dict[str, Any]:
+    """Return a teacher's answers as options of a classifier; none where there is no teacher."""
+    named = {"teacher": teacher, "teacher_confidence": confidence}
+    return {name: value for name, value in named.items() if value is not None}

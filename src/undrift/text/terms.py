@@ -13,10 +13,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import warn
-from ..inputs import all_or_nothing, check_choice, check_count, check_positive, savable
+from ..inputs import all_or_nothing, check_choice, check_count, check_positive
 from .tokens import SAMPLE_DOCUMENTS, TOKENS, build_analyser, check_documents, choose_tokens
 
 N_TERMS = 20_000  # more than the pivots that the first layer reconstructs (section 4)
@@ -24,7 +25,6 @@ TFIDF_LENGTH = 5.0  # of rows: how far the squashing functions of the layers ben
 BLOCK_DOCUMENTS = 2048  # that are counted at once
 
 
-@savable
 class TermVectorizer(TransformerMixin, BaseEstimator):
     """Turn documents into tf-idf rows of the terms that occur in most documents.
 
@@ -164,7 +164,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "terms_")
         return np.asarray(self.terms_, dtype=object)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False

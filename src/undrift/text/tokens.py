@@ -20,7 +20,10 @@ from hashlib import blake2b
 from itertools import chain, islice
 from typing import Any
 
+import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
+
+from ..inputs import is_missing
 
 TOKENS = ("auto", "words", "characters")
 FAR_APART = 0.5  # share of unseen words above which two vocabularies hardly overlap
@@ -206,7 +209,7 @@ def hash_text(text: str) -> int:
 
 
 def check_documents(documents: Iterable[str]) -> Iterator[str]:
-    """Iterate over documents; one that is not a string is refused when its turn comes."""
+    """Iterate over documents; a missing one is empty text, and what is no string is refused in its turn."""
     if isinstance(documents, (str, bytes)) or not isinstance(documents, Iterable):
         raise ValueError(f"documents must be an iterable of strings; got one {type(documents).__name__}")
     if getattr(documents, "ndim", 1) != 1:
@@ -216,15 +219,16 @@ def check_documents(documents: Iterable[str]) -> Iterator[str]:
 
 def _only_strings(documents: Iterable[str]) -> Iterator[str]:
     for position, document in enumerate(documents):
-        if not isinstance(document, str):
+        if isinstance(document, str):
+            yield document
+        elif np.ndim(document) == 0 and is_missing(document):
+            yield ""
+        else:
             raise ValueError(f"document {position} (counting from 0) is {_describe(document)}")
-        yield document
 
 
 def _describe(document: object) -> str:
     """Describe a document that is no string, with a remedy."""
     if isinstance(document, (bytes, bytearray)):
         return "bytes, not a string: decode it first"
-    if document is None or (isinstance(document, float) and document != document):
-        return f"missing ({document!r}): give an empty string or leave it out"
     return f"{document!r} of type {type(document).__name__}, not a string"

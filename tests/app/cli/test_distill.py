@@ -92,6 +92,16 @@ def test_what_cannot_be_done_is_one_line(small, undrift, folder, model):
     assert "nowhere/p cannot be written" in check_refused(undrift, folder, nowhere)
 
 
+def test_predictions_have_the_probabilities_of_python(small, succeed, folder):
+    succeed(*PREDICT, "--out", "out.csv", "--as-fitted", "--probabilities")
+    rows = read_csv("out.csv")
+    written = [float(row["probability"]) for row in rows]
+    expected = load_model("small.safetensors").predict_proba([row["review"] for row in rows])
+    assert max(written) <= 1
+    assert written == pytest.approx(expected.max(axis=1).tolist(), abs=1e-4)
+    assert [float(row["p_negative"]) for row in rows] == pytest.approx(expected[:, 0].tolist(), abs=1e-4)
+
+
 def test_new_rows_can_be_checked(small, undrift, succeed, folder):
     same = json.loads(succeed(*PREDICT, "--out", "out.csv", "--fail-on-drift", "--json"))
     assert not same["check"]["drifted"]

@@ -133,3 +133,27 @@ def test_an_unquoted_pattern_gets_a_line_that_says_to_quote_it(undrift, folder):
 def test_tokens_are_said(succeed, folder):
     out = succeed(*change_options(ADAPT, tokens="characters"), "-v")
     assert "terms of characters (given)" in " ".join(out.split())
+
+
+def test_what_comes_with_semicolons_goes_with_semicolons(undrift, folder, model):
+    """In `adapt`, `predict` and `ask`; two files that differ give commas."""
+    for name in ("books", "kitchen"):
+        rows = list(csv.reader((folder / f"{name}.csv").read_text().splitlines()))
+        with (folder / f"{name}-2.csv").open("w", newline="") as file:
+            csv.writer(file, delimiter=";").writerows(rows)
+    assert undrift(*change_options(ADAPT, source="books-2.csv", target="kitchen-2.csv"))[0] == 0
+    assert (folder / "out.csv").read_text().startswith("review;truth;prediction;score;probability\n")
+    assert undrift(*predict(model, input="kitchen-2.csv"))[0] == 0
+    assert (folder / "out.csv").read_text().startswith("review;truth;prediction;")
+    assert undrift("ask", model, "kitchen-2.csv", "--out", "ask.csv", "--n", "5")[0] == 0
+    assert (folder / "ask.csv").read_text().startswith("review;truth;label;sampled;weight\n")
+    assert undrift(*predict(model, input="kitchen*.csv"))[0] == 0
+    assert (folder / "out.csv").read_text().startswith("review,truth,prediction,")
+
+
+def test_safe_cells_are_asked_for_by_format(undrift, folder, model):
+    (folder / "kitchen.csv").write_text('review,n\n"=HYPERLINK(""x"")",-1\na good pan,2\n')
+    for options, cell in (([], '=HYPERLINK("x")'), (["--format", "safe-cells"], '\'=HYPERLINK("x")')):
+        assert undrift(*predict(model), *options)[0] == 0
+        first = next(csv.DictReader(io.StringIO((folder / "out.csv").read_text())))
+        assert (first["review"], first["n"]) == (cell, "-1")

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.helpers.commands import ADAPT
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/json-fields.md").read_text(encoding="utf-8")
-BY_LABEL = {"labels", "signals", "groups", "target_shares_interval"}
+BY_LABEL = {"labels", "signals", "groups", "files", "shares", "by_class", "target_shares_interval"}
 BY_LABEL |= {f"{name}_shares" for name in ("predicted", "target", "labelled")}
 
 
@@ -38,6 +38,7 @@ def test_the_page_names_every_field(folder, undrift, model):
         [*ADAPT, "--target-label", "truth", "--teacher", "truth", "--json"],
         ["predict", *new, "new.csv", *text, "--check", "--min-confidence", "0.8"],
         ["predict", *new, "by.csv", *text, "--by", "truth"],
+        ["predict", "--model", model, "--input", "[ck]*n*.csv", "--out", "new2.csv", *text],
         ["ask", *new, "ask.csv", *text, "--n", "20", "--for", "estimate"],
         [*updated, "--labels", "kitchen.csv", "--label", "truth", *text],
         [*updated, "--target", "kitchen.csv", *text],

@@ -64,6 +64,7 @@ def read_labels(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.posix
 def test_killed_and_run_again_it_goes_on_and_ctrl_c_writes_everything(folder, adapted):
     truth, labels = adapted[2], folder / "kitchen.labels.csv"
     with run_label(folder, "kitchen.model", "kitchen.csv") as (process, address):
@@ -109,6 +110,7 @@ def test_finish_on_the_page_ends_the_command(folder, adapted):
     assert "other.csv" in said
 
 
+@pytest.mark.posix
 def test_a_model_that_cannot_learn_says_how_to_get_one_that_can(folder, adapted):
     with run_label(folder, "fixed.model", "kitchen.csv", "--labels", "more.csv") as (process, address):
         assert "Answers are saved to more.csv" in process.stdout.readline()
@@ -121,6 +123,16 @@ def test_a_model_that_cannot_learn_says_how_to_get_one_that_can(folder, adapted)
     assert not (folder / "fixed-labelled.model").exists()
 
 
+@pytest.mark.posix
+def test_it_ends_quietly_when_it_is_told_to(folder):
+    with run_label(folder, "kitchen.model", "kitchen.csv", "--labels", "none.csv") as (process, _):
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "Traceback" not in said
+
+
+@pytest.mark.posix
 def test_without_a_label_nothing_is_written(folder, tmp_path):
     before = sorted(os.listdir(folder))
     with run_label(folder, "kitchen.model", "kitchen.csv", "--labels", "none.csv") as (process, _):

@@ -1,16 +1,13 @@
 """The program as a whole: version, help, exit status."""
 
 import contextlib
-import fcntl
 import io
 import json
 import os
-import pty
 import signal
 import struct
 import subprocess
 import sys
-import termios
 
 import pytest
 from rich.console import Console
@@ -62,6 +59,7 @@ def test_a_text_to_exit_with_and_an_interrupt_are_one_line(undrift, fail, error,
     assert undrift("demo") == (status, "", says)
 
 
+@pytest.mark.posix
 def test_an_interrupt_during_an_import_is_one_line(folder, heeded_interrupts):
     """A package that takes long to import stands for scikit-learn."""
     (folder / "slow" / "sklearn").mkdir(parents=True)
@@ -110,6 +108,7 @@ def test_a_reader_that_closes_the_pipe_is_no_error(folder):
             assert process.stderr.read() == b""
 
 
+@pytest.mark.posix
 def test_after_an_interrupt_tasks_of_asyncio_are_not_reported():
     """Those of a client of Dask that are given up would each be a traceback."""
     program = """
@@ -174,8 +173,13 @@ def test_the_time_left_follows_from_the_stages_that_are_over(monkeypatch):
     assert shown == ["", "about 6 s left", "about 3 s left", "about 1 s left"]
 
 
+@pytest.mark.posix
 def test_a_terminal_shows_a_bar_at_once(folder):
     """Before scikit-learn is imported, which takes most of the first second."""
+    import fcntl
+    import pty
+    import termios
+
     read, write = pty.openpty()
     fcntl.ioctl(write, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
     script = "import os, sys; from undrift.app import main, terminal; bar = terminal.StageBar.__init__\n"

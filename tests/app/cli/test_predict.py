@@ -164,7 +164,10 @@ def test_a_model_saved_on_a_gpu_predicts_without_one(folder, undrift, model, mon
         ({"out": "kitchen.csv"}, "would replace another file"),
         ({"out": "none/out.csv"}, "there is no folder"),
         ({"model": "none.safetensors"}, "none.safetensors"),
-        ({"model": "kitchen.csv"}, "kitchen.csv is truncated or not a model file"),
+        (
+            {"model": "kitchen.csv"},
+            "kitchen.csv is a file of rows, not a model: give the model first, then the rows",
+        ),
     ],
 )
 def test_bad_predictions(folder, undrift, model, options, message):
@@ -176,6 +179,7 @@ def test_a_model_of_rows_is_refused(folder, undrift):
     assert "holds a MDA, not a text model" in check_refused(undrift, folder, predict("mda.safetensors"))
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_predictions_leave_nothing(folder, model, number, status, heeded_interrupts):
     with (folder / "big.csv").open("w") as file:
@@ -213,6 +217,7 @@ finally:
     [("review\n", "a good pan of {} which is sturdy\n"), ("", '{{"review": "a good pan of {}, sturdy"}}\n')],
     ids=["csv", "jsonl"],
 )
+@pytest.mark.posix
 def test_predict_streams(folder, model, header, row):
     """Ten times the rows, the same memory."""
     ending, peaks = "csv" if header else "jsonl", []
@@ -226,3 +231,54 @@ def test_predict_streams(folder, model, header, row):
         peaks.append(int(done.stderr.split()[-1]) * 1024)
         assert (folder / f"o.{ending}").read_bytes().count(b"\n") == n + bool(header)
     assert peaks[1] - peaks[0] < 10_000_000  # the file itself has grown by 3 MB, its rows by much more
+
+
+@pytest.fixture
+def months(folder, reviews):
+    """A model's target in three files: two of 240 rows with uneven classes, and a small one."""
+    (texts, labels), paths = reviews["kitchen"], {}
+    for name, many in {"m-1": "negative", "m-2": "positive"}.items():
+        chosen = [t for t, label in zip(texts, labels, strict=True) for _ in range(4 if label == many else 1)]
+        paths[name] = write_csv(folder / f"{name}.csv", {"review": (chosen * 2)[:240], "n": range(240)})
+    paths["m-10"] = write_csv(folder / "m-10.csv", {"review": texts[:10], "n": range(10)})
+    return paths
+
+
+def test_every_file_of_a_pattern_is_a_batch(folder, succeed, model, months):
+    summary = json.loads(succeed(*predict(model, input="m-*.csv"), "--json"))
+    assert list(summary["files"]) == ["m-1.csv", "m-2.csv", "m-10.csv"]
+    rows = read_csv("out.csv")
+    assert list(rows[0]) == [*("review", "n", "prediction", "score", "probability", "file", "known_terms")]
+    assert summary["rows"] == len(rows) == 490
+    for name in months:
+        file = f"{name}.csv"
+        alone = json.loads(succeed(*predict(model, input=file, out="alone.csv"), "--json"))
+        assert {key: alone[key] for key in summary["files"][file]} == summary["files"][file]
+        mine = [{k: v for k, v in row.items() if k != "file"} for row in rows if row["file"] == file]
+        assert mine == read_csv("alone.csv")
+    shares = [summary["files"][f"{name}.csv"]["target_shares"] for name in ("m-1", "m-2")]
+    assert shares[0] != shares[1]
+    assert summary["files"]["m-10.csv"]["as_fitted_because"].startswith("10 rows have a known word")
+
+
+def test_files_of_a_pattern_are_told_apart_on_the_terminal_and_joined_on_request(succeed, model, months):
+    said = " ".join(succeed(*predict(model, input="m-*.csv")).split())
+    assert said.startswith("Read m-*.csv: 490 rows, text = review, 3 files, each a batch of its own. ")
+    assert "m-2.csv: 240 rows; predicted: negative " in said
+    assert "m-10.csv: 10 rows; predicted: " in said
+    together = json.loads(succeed(*predict(model, input="m-*.csv"), "--together", "--json"))
+    assert "files" not in together
+    assert (together["rows"], together["aligned"]) == (490, True)
+    assert {row["file"] for row in read_csv("out.csv")} == {"m-1.csv", "m-2.csv", "m-10.csv"}
+
+
+def test_no_error_is_stated_for_rows_that_are_foreign(folder, undrift, succeed, model, reviews):
+    write_csv(folder / "foreign.csv", {"review": [*reviews["books"][0], *reviews["books"][0]] * 2})
+    known = json.loads(succeed(*predict(model, input="foreign.csv"), "--json"))
+    assert known["expected_error"] is not None
+    checked = json.loads(succeed(*predict(model, input="foreign.csv"), "--check", "--json"))
+    assert checked["check"]["drifted"] is True
+    assert checked["expected_error"] is checked["by_class"] is None
+    out = undrift(*predict(model, input="foreign.csv"), "--check")[1]
+    assert "Class shares of these rows: " in " ".join(out.split())
+    assert "wrong" not in out

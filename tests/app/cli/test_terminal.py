@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 
@@ -63,7 +64,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.skipif(os.name != "posix", reason="terminals are those of POSIX")
+@pytest.mark.posix
 def test_a_terminal_obeys_nothing_that_is_in_data(folder):
     books, pans = (f"{name}{HOSTILE}.csv" for name in ("books", "pans"))
     text = ["--text", f"text{HOSTILE}"]
@@ -83,3 +84,21 @@ def test_a_terminal_obeys_nothing_that_is_in_data(folder):
         assert status == expected, said
         assert not any(each in said for each in OBEYED), name
         assert SHOWN in said or r"\u{1b}[31m" in said  # as older safetensors says it
+
+
+@pytest.mark.posix
+def test_messages_on_a_terminal_break_between_words(tmp_path):
+    """A refusal, and the note that predictions alone are kept, which comes before the work."""
+    names = [f"the column number {i}" for i in range(12)]
+    for name in ("books.csv", "pans.csv"):
+        write_csv(tmp_path / name, {"text": ["some words"] * 40, **{each: ["x"] * 40 for each in names}})
+    command = ["adapt", "books.csv", "pans.csv", "--text", "text", "--out", "o.csv", "--label"]
+    said, status = run_on_terminal(tmp_path, *command, "stars")
+    assert status == 2
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said).splitlines()  # without what moves the cursor
+    lines = [line for line in shown if "undrift: " in line or "column" in line]
+    assert len(lines) > 3
+    assert all(len(line) <= 80 for line in lines)
+    assert "books.csv has no column 'stars'. Columns: text, the column number 0, the" in " ".join(lines)
+    assert "note: predictions alone are kept; --model FILE --updatable keeps the model too" in said
+    assert "note: " not in run_on_terminal(tmp_path, *command, "stars", "--model", "m")[0]

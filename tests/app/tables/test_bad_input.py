@@ -21,6 +21,7 @@ def refusal(path, **options):
     return message
 
 
+@pytest.mark.posix
 def test_missing_file_folder_and_pipe(tmp_path):
     assert refusal(tmp_path / "t.csv").endswith("t.csv does not exist")
     table = open_table(saved(tmp_path, "t.csv", b"a,b\n1,2\n"))

@@ -16,6 +16,7 @@ import pytest
 from tests.app.tables.test_bad_input import refusal
 from tests.app.tables.test_reading import rows_of, saved
 from undrift.app.tables import TableError, list_texts, open_table, shard_paths, write_table
+from undrift.errors import UndriftWarning
 
 COLUMNS = ("text", "n", "x", "b")
 VALUES = (
@@ -84,6 +85,18 @@ def test_dates_of_a_spreadsheet_are_text(tmp_path):
         ["c", "08:30:00", 2.5],
     ]
     assert table.kinds == {"text": {str}, "when": {str}, "3": {int, float}}
+
+
+def test_a_title_above_the_header_of_a_spreadsheet_is_left_out(tmp_path):
+    rows = [["Reviews of May"], [], ["text", "n"], ["a", 1], ["b"]]
+    path = sheet_of(tmp_path / "t.xlsx", ("s", rows))
+    said = "'Reviews of May' is taken as a title; the header is row 3"
+    with pytest.warns(UndriftWarning, match=said):
+        table = open_table(path)
+    assert table.columns == ("text", "n")
+    assert rows_of(table) == [["a", 1], ["b", None]]
+    bad = sheet_of(path, ("s", [["text"], ["a", "beyond"]]))
+    assert "column 2 has no name in row 1" in refusal(bad)
 
 
 def test_several_sheets_and_bad_columns_of_a_spreadsheet(tmp_path):

@@ -18,7 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.app.tables.test_reading import rows_of, saved
-from undrift.app.tables import TableError, check_table, join_kinds, open_table, with_added, write_table
+from undrift.app.tables import (
+    Style,
+    TableError,
+    check_table,
+    join_kinds,
+    open_table,
+    with_added,
+    write_table,
+)
 from undrift.app.tables.files import find_kinds
 
 NAMES = ["t.csv", "t.tsv", "t.jsonl", "t.parquet", "t.csv.gz", "t.tsv.gz", "t.jsonl.gz"]
@@ -47,6 +55,26 @@ def opened(path):
     """The text of a file, by the standard library alone."""
     content = path.read_bytes()
     return (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+
+
+def read_cells(path, delimiter):
+    with path.open(newline="") as file:
+        return list(csv.reader(file, delimiter=delimiter))
+
+
+def test_cells_that_look_like_a_formula_are_quoted_on_request(tmp_path):
+    cells = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "-3.5", "+7", "plain", "a=b", ""]
+    frame = pd.DataFrame({"=name": cells, "score": [-0.5] * len(cells)}, dtype=object)
+    kinds = {"=name": {str}, "score": {float}}
+    for name, delimiter in (("t.csv", ";"), ("t.tsv", "\t")):
+        with write_table(tmp_path / name, kinds, Style(";", is_safe=True)) as write:
+            write(frame)
+        rows = read_cells(tmp_path / name, delimiter)
+        assert rows[0] == ["'=name", "score"]
+        assert [row[0] for row in rows[1:]] == [*(f"'{cell}" for cell in cells[:5]), *cells[5:]]
+        assert {row[1] for row in rows[1:]} == {"-0.5"}
+    written(tmp_path / "raw.csv", frame, kinds=kinds)
+    assert [row[0] for row in read_cells(tmp_path / "raw.csv", ",")] == ["=name", *cells]
 
 
 def test_csv_text_is_what_the_standard_says(tmp_path):
@@ -270,6 +298,7 @@ def test_a_failing_last_step_leaves_nothing(tmp_path, fail, step):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("attempt", [check_table, lambda path: written(path, ROWS)])
 def test_places_that_cannot_be_written(tmp_path, attempt):
     (tmp_path / "d.csv").mkdir()

@@ -282,8 +282,11 @@ def join_kinds(tables: Iterable[Kinds]) -> dict[str, set[Any]]:
     return joined
 
 
-def require_column(path: str | PathLike[str], columns: Sequence[str], name: str) -> None:
-    """Raise a `TableError` that suggests the nearest name unless `name` is one of `columns`."""
+def require_column(path: str | PathLike[str], columns: Sequence[str], name: str, remedy: str = "") -> None:
+    """Raise a `TableError` that suggests the nearest name unless `name` is one of `columns`.
+
+    `remedy` ends the message: the option that names the column.
+    """
     if name in columns:
         return
     folded = {column.strip().casefold(): column for column in reversed(columns)}
@@ -291,7 +294,9 @@ def require_column(path: str | PathLike[str], columns: Sequence[str], name: str)
     hint = f"; did you mean {folded[near[0]]!r}?" if near else "."
     rest = f", and {len(columns) - _N_SHOWN} more" if len(columns) > _N_SHOWN else ""
     plain = [each if each.isprintable() and each.strip() == each != "" else repr(each) for each in columns]
-    raise TableError(f"{path} has no column {name!r}{hint} Columns: {', '.join(plain[:_N_SHOWN])}{rest}")
+    listed = f"Columns: {', '.join(plain[:_N_SHOWN])}{rest}"
+    advice = f"; {remedy}" if remedy and not near else ""
+    raise TableError(f"{path} has no column {name!r}{hint} {listed}{advice}")
 
 
 def refuse_repeated(path: str | PathLike[str], columns: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ import io
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TextIO
 
 import pandas as pd
 
-from ...errors import count
+from ...errors import count, warn
 from .files import (
     COMPRESSIONS,
     Encoding,
@@ -55,6 +55,7 @@ BLOCK_ROWS, BLOCK_CHARACTERS = 4096, 1 << 23
 LINE_LIMIT = 1 << 24  # characters of a line, or of a field (about ten times *War and Peace*)
 ARRAY_LIMIT = 1 << 28  # characters of a JSON array, which is read whole
 MOST_COLUMNS = 10_000
+MOST_TITLES = 5  # rows of a spreadsheet above its header
 
 
 class Layout(NamedTuple):
@@ -80,6 +81,14 @@ def infer_layout(path: str | PathLike[str]) -> Layout:
     return Layout(kind, compression)
 
 
+def is_table(path: str | PathLike[str]) -> bool:
+    """Tell whether a file is a table by its name."""
+    try:
+        return bool(infer_layout(path).kind)
+    except TableError:
+        return False
+
+
 def is_pattern(path: str | PathLike[str]) -> bool:
     """Tell whether `path` is a folder or a pattern, rather than the name of a file."""
     return Path(path).is_dir() or (has_magic(str(path)) and not Path(path).exists())
@@ -92,7 +101,7 @@ def shard_paths(path: str | PathLike[str]) -> list[Path]:
     start with a dot or an underscore, and files that are no tables by their names, are left out.
     """
     if not is_pattern(path):
-        return [Path(path)]
+        return [path if isinstance(path, Path) else Path(path)]
     if Path(path).is_dir():
         paths = [inside for inside in Path(path).rglob("*") if _is_shard(inside, Path(path))]
     else:
@@ -133,6 +142,7 @@ class Table:
     share_read: float = 0.0
     n_bad: int = 0
     first_bad: str | None = None  # place and fault
+    delimiter: str = ","  # of a CSV file
     read: Callable[[], Iterator[pd.DataFrame]] = field(default=lambda: iter(()), repr=False)
 
     @property
@@ -153,10 +163,10 @@ class Table:
         self.n_bad += 1
         self.first_bad = self.first_bad or message
 
-    def require_column(self, name: str | Sequence[str]) -> None:
+    def require_column(self, name: str | Sequence[str], remedy: str = "") -> None:
         """Raise a `TableError` that suggests the nearest name unless the table has this column, or all."""
         for each in [name] if isinstance(name, str) else name:
-            require_column(self.path, self.columns, each)
+            require_column(self.path, self.columns, each, remedy)
 
     def require_rows(self) -> None:
         """Raise a `TableError` unless at least one row can be read."""
@@ -169,20 +179,25 @@ def open_table(
     path: str | PathLike[str],
     *,
     text: str | Sequence[str] = (),
+    remedy: str = "",
+    columns: Sequence[str] = (),
     encoding: str | None = None,
     skip_bad: bool = False,
     sheet: str | None = None,
 ) -> Table:
     """Open a table file, or a folder or pattern of such; the name says the format.
 
-    The columns of `text` must be there. `encoding` is that of a text file, where it is not to be detected,
-    and `sheet` names the sheet of a spreadsheet, where several have rows.
+    The columns of `text` must be there, and `columns`; `remedy` says which option names the text. `encoding`
+    is that of a text file, where it is not to be detected, and `sheet` names the sheet of a spreadsheet,
+    where several have rows.
     """
     table = Table(path if isinstance(path, Path) else Path(path), skip_bad)
     if is_pattern(path):
-        given: dict[str, Any] = {"text": text, "encoding": encoding, "skip_bad": skip_bad, "sheet": sheet}
-        tables = [open_table(each, **given) for each in shard_paths(path)]
+        needed: dict[str, Any] = {"text": text, "remedy": remedy, "columns": columns}
+        given: dict[str, Any] = {"encoding": encoding, "skip_bad": skip_bad, "sheet": sheet}
+        tables = [open_table(each, **needed, **given) for each in shard_paths(path)]
         table.kinds, table.read = join_kinds(each.kinds for each in tables), partial(_join, table, tables)
+        table.delimiter = common_delimiter(each.delimiter for each in tables)
         return table
     layout = infer_layout(path)
     with translate_errors(path):
@@ -194,14 +209,22 @@ def open_table(
         else:
             found = detect_encoding(path, partial(open_bytes, table.path, layout.compression), encoding)
             _open_text(table, TextFile(table.path, layout.compression, found), layout.kind)
-    table.require_column(text)
+    table.require_column(text, remedy)
+    table.require_column(columns)
     return table
+
+
+def common_delimiter(delimiters: Iterable[str]) -> str:
+    """Return the delimiter that all files have, or a comma."""
+    found = set(delimiters)
+    return found.pop() if len(found) == 1 else ","
 
 
 def _open_text(table: Table, file: TextFile, kind: str) -> None:
     """Find the columns of a text file, and the function that reads it."""
     if kind in ("csv", "tsv"):
         delimiter, header = _read_header(file, "\t" if kind == "tsv" else ",;\t")
+        table.delimiter = delimiter if kind == "csv" else ","
         table.kinds, table.read = (
             {name: {str} for name in header},
             partial(_read_rows, table, file, delimiter),
@@ -468,12 +491,30 @@ def _read_sheet(path: Path, name: str | None) -> pd.DataFrame:
     frame = frame.loc[is_filled.any(axis=1), is_filled.any(axis=0)]
     if not len(frame):
         raise TableError(f"{path}: the sheet is empty")
+    frame = _drop_title(path, frame)
     header = [write_text(value) for value in frame.iloc[0]]
     if "" in header:
         column = frame.columns[header.index("")] + 1
         raise TableError(f"{path}: column {column} has no name in row {frame.index[0] + 1}")
     refuse_repeated(path, header)
     return frame.iloc[1:].set_axis(header, axis=1)
+
+
+def _drop_title(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a sheet from the header on; titles above it are left out, and a warning says so.
+
+    A title is a row with its first cell alone, which has a space in it or an empty row below, above a row of
+    several cells.
+    """
+    n_filled = frame.notna().sum(axis=1).tolist()
+    n_title = next((i for i, n in enumerate(n_filled[: MOST_TITLES + 1]) if n > 1), 0)
+    title = write_text(frame.iloc[0, 0])
+    is_apart = bool(n_title) and frame.index[n_title] - frame.index[0] > n_title
+    if not n_title or not title or not (is_apart or " " in title):
+        return frame
+    warn(f"{path}: {title!r} is taken as a title; the header is row {frame.index[n_title] + 1}")
+    kept = frame.iloc[n_title:]
+    return kept.loc[:, kept.notna().any(axis=0)]
 
 
 def _clean_cell(value: Any) -> Any:

@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -32,12 +33,25 @@ _BUFFER = 1 << 18
 _GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 26  # of a row group of Parquet
 _MOST_ROWS, _MOST_CHARACTERS = 1_048_576, 32_767  # of a spreadsheet; of a cell in it
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a formula may begin with, for a spreadsheet program
+
+
+@dataclass(frozen=True)
+class Style:
+    """How delimited files are written."""
+
+    delimiter: str = ","  # of a CSV file
+    is_safe: bool = False  # whether cells that look like a formula get an apostrophe
+
+
 Columns = Sequence[list[Any]]  # the cells of a block of rows
 Writer = AbstractContextManager[Callable[[Columns], Any]]
 
 
 @contextmanager
-def write_table(path: str | PathLike[str], kinds: Kinds) -> Iterator[Callable[[pd.DataFrame], None]]:
+def write_table(
+    path: str | PathLike[str], kinds: Kinds, style: Style | None = None
+) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Give a function that appends a data frame; the file appears when the context ends.
 
     `kinds` names the columns. Those that a frame lacks are left empty. An exception, an interrupt among them,
@@ -48,7 +62,7 @@ def write_table(path: str | PathLike[str], kinds: Kinds) -> Iterator[Callable[[p
         with translate_errors(final, "written"):
             new = stack.enter_context(replace_file(final))
             stream = stack.enter_context(_open_stream(new, layout))
-            write = stack.enter_context(_WRITERS[layout.kind](stream, kinds, final))
+            write = stack.enter_context(_WRITERS[layout.kind](stream, kinds, final, style or Style()))
 
         def write_frame(frame: pd.DataFrame) -> None:
             frame = frame.reindex(columns=list(kinds))
@@ -100,17 +114,34 @@ def _open_stream(path: Path, layout: Layout) -> Iterator[Any]:
 
 
 @contextmanager
-def _write_delimited(stream: Any, kinds: Kinds, path: Path, delimiter: str) -> Iterator[Any]:
+def _write_delimited(
+    stream: Any, kinds: Kinds, path: Path, style: Style, delimiter: str | None = None
+) -> Iterator[Any]:
     """Write rows that end in a newline."""
     # With "\r\n" as its line end csv quotes fields that hold either character, as it must.
     lines = SimpleNamespace(write=lambda line: stream.write(line[:-2] + "\n"))
-    writer = csv.writer(lines, delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow(kinds)
-    yield lambda columns: writer.writerows(zip(*(map(write_text, column) for column in columns), strict=True))
+    writer = csv.writer(lines, delimiter=delimiter or style.delimiter, lineterminator="\r\n")
+    write_cell = _write_safely if style.is_safe else write_text
+    writer.writerow(map(write_cell, kinds))
+    yield lambda columns: writer.writerows(zip(*(map(write_cell, column) for column in columns), strict=True))
+
+
+def _write_safely(value: Any) -> str:
+    """Return a cell as text that no spreadsheet program takes for a formula."""
+    text = write_text(value)
+    return f"'{text}" if text.startswith(_FORMULA) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @contextmanager
-def _write_objects(stream: Any, kinds: Kinds, path: Path, is_array: bool) -> Iterator[Any]:
+def _write_objects(stream: Any, kinds: Kinds, path: Path, style: Style, is_array: bool) -> Iterator[Any]:
     """Write one JSON object a line, or all in an array; missing keys stay missing."""
     before, between, end = ("[\n", ",\n", "\n]\n") if is_array else ("", "\n", "\n")
 
@@ -129,7 +160,7 @@ def _write_objects(stream: Any, kinds: Kinds, path: Path, is_array: bool) -> Ite
 
 
 @contextmanager
-def _write_sheet(stream: Any, kinds: Kinds, path: Path) -> Iterator[Any]:
+def _write_sheet(stream: Any, kinds: Kinds, path: Path, style: Style) -> Iterator[Any]:
     """Write one sheet; text that looks like a formula stays text."""
     openpyxl = import_extra(path, "openpyxl", "a spreadsheet")
     book, n_rows = openpyxl.Workbook(write_only=True), 0
@@ -168,7 +199,7 @@ def _write_sheet(stream: Any, kinds: Kinds, path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _write_parquet(stream: Any, kinds: Kinds, path: Path) -> Iterator[Any]:
+def _write_parquet(stream: Any, kinds: Kinds, path: Path, style: Style) -> Iterator[Any]:
     """Write row groups of some tens of thousands of rows."""
     parquet = import_extra(path, "pyarrow.parquet", "Parquet")
     pyarrow = import_extra(path, "pyarrow", "Parquet")
@@ -220,8 +251,8 @@ def _make_array(pyarrow: Any, path: Path, field: Any, cells: list[Any]) -> Any:
         ) from error
 
 
-_WRITERS: dict[str, Callable[[Any, Kinds, Path], Writer]] = {
-    "csv": partial(_write_delimited, delimiter=","),
+_WRITERS: dict[str, Callable[[Any, Kinds, Path, Style], Writer]] = {
+    "csv": _write_delimited,
     "tsv": partial(_write_delimited, delimiter="\t"),
     "jsonl": partial(_write_objects, is_array=False),
     "json": partial(_write_objects, is_array=True),

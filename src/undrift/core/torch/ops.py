@@ -1,8 +1,8 @@
-"""Array operations for dense torch tensors, on any device.
+"""Array operations for dense torch tensors, on any device: what :mod:`..numpy_ops` says of each holds here.
 
 Symmetric matrices are stored in their *lower triangle*, as in :mod:`..numpy_ops`; values above the diagonal
-are unspecified. Nothing here waits for the device except :func:`to_numpy`, :func:`energy` and the check of
-the pivots in :func:`spd_inverse`.
+are unspecified. Nothing here waits for the device except :func:`to_numpy`, :func:`is_sparse` and the check of
+the pivots in :func:`spd_inverse` and :func:`spd_solve`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,20 +23,36 @@ float64 = torch.float64
 SUMMED = 64  # float32 rows added in float32
 
 
-@contextmanager
-def precision(name: str) -> Iterator[None]:
-    """Let float32 products round their operands to 11 bits ("high"), or not ("highest"), inside.
+class _Precision:
+    """The precision of float32 products, a setting of the whole process, as all threads together need it."""
 
-    The setting is that of the whole process; it is restored at the end.
-    """
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(name)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+    def __init__(self) -> None:
+        self._lock, self._asked, self._before = Lock(), list[str](), ""
+
+    @contextmanager
+    def ask(self, name: str) -> Iterator[None]:
+        """Let float32 products round their operands to 11 bits ("high"), or not ("highest"), inside.
+
+        Where several ask at the same time, "highest" wins. After the last of them all is as before the first.
+        """
+        with self._lock:
+            if not self._asked:
+                self._before = torch.get_float32_matmul_precision()
+            self._asked.append(name)
+            self._set()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._asked.remove(name)
+                self._set()
+
+    def _set(self) -> None:
+        wanted = "highest" if "highest" in self._asked else [self._before, *self._asked][-1]
+        torch.set_float32_matmul_precision(wanted)
 
 
+precision = _Precision().ask
 full_precision = partial(precision, "highest")
 
 
@@ -50,33 +67,32 @@ def column_sums(X: torch.Tensor) -> torch.Tensor:
     return total
 
 
-def energy(X: torch.Tensor) -> float:
-    """Sum of the squares of all entries; waits for the device."""
-    return float(torch.linalg.vector_norm(X, dim=1).square().sum(dtype=torch.float64))
+def column_energies(X: torch.Tensor) -> torch.Tensor:
+    return column_sums(X.square())
+
+
+def is_sparse(X: torch.Tensor) -> bool:
+    """Tell whether most entries are 0: such rows are CSR on the host."""
+    return bool(torch.count_nonzero(X) < X.numel() / 2)
 
 
 def nonzero_counts(X: torch.Tensor) -> torch.Tensor:
-    """Count the rows in which each feature is not zero."""
     return torch.count_nonzero(X, dim=0)
 
 
 def gram(X: torch.Tensor) -> torch.Tensor:
-    """``X'X``, of shape (d, d), in the dtype of `X`."""
     return X.T @ X
 
 
 def cross(X: torch.Tensor, Z: torch.Tensor) -> torch.Tensor:
-    """``X'Z``, of shape (d, r)."""
     return X.T @ Z
 
 
 def columns(X: torch.Tensor, which: np.ndarray) -> torch.Tensor:
-    """Take the columns `which` of `X`."""
     return X[:, torch.as_tensor(which, device=X.device)]
 
 
 def diagonal(A: torch.Tensor) -> torch.Tensor:
-    """Diagonal of `A` in float64."""
     return A.diagonal().to(torch.float64, copy=True)
 
 
@@ -86,30 +102,25 @@ def cast(A: torch.Tensor, dtype: Any) -> torch.Tensor:
 
 
 def stack(blocks: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Stack row blocks."""
     return torch.cat(list(blocks))
 
 
-def empty_like(A: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """Return an uninitialised tensor of `shape` in the dtype and on the device of `A`."""
-    return A.new_empty(shape)
+def empty_like(A: torch.Tensor, shape: tuple[int, ...], dtype: Any = None) -> torch.Tensor:
+    return A.new_empty(shape, dtype=dtype)
 
 
 def to_numpy(A: torch.Tensor) -> np.ndarray:
-    """Return `A` as a NumPy array in C order; waits for the device."""
     array: np.ndarray = A.detach().contiguous().cpu().numpy()
     return array
 
 
 def centred(C: torch.Tensor, n: int, mean: torch.Tensor, target_mean: torch.Tensor) -> torch.Tensor:
-    """``C - n mean target_mean'``, a new matrix in the dtype of `C`, subtracted in float64."""
     return torch.addcmul(C, mean[:, None], target_mean, value=-n, out=torch.empty_like(C))
 
 
 def denoising_system(
     G: torch.Tensor, n: int, mean: torch.Tensor, keep: float, damping: torch.Tensor, dtype: torch.dtype
 ) -> torch.Tensor:
-    """Lower triangle of ``A = keep (G - n mean mean') + diag(damping)``, as that of :mod:`..numpy_ops`."""
     A = torch.empty(G.shape, dtype=dtype, device=G.device)
     for stripe in stripes(len(G)):
         left = slice(None, stripe.stop)
@@ -120,7 +131,15 @@ def denoising_system(
 
 
 def spd_inverse(A: torch.Tensor) -> torch.Tensor:
-    """Inverse of a symmetric positive definite matrix given by its lower triangle, as a full one."""
+    return torch.cholesky_inverse(_checked_factor(A))
+
+
+def spd_solve(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+    return torch.cholesky_solve(B, _checked_factor(A))
+
+
+def _checked_factor(A: torch.Tensor) -> torch.Tensor:
+    """Lower Cholesky factor of a matrix given by its lower triangle; no pivot is lost to rounding."""
     factor, info = torch.linalg.cholesky_ex(A)
     least = 8 * len(A) * torch.finfo(A.dtype).eps * A.diagonal()
     lost = ~(factor.diagonal().square() > least)
@@ -128,43 +147,28 @@ def spd_inverse(A: torch.Tensor) -> torch.Tensor:
     column = int(torch.where(info > 0, first.minimum(info - 1), first))  # waits for the device
     if column < len(A):
         raise NotPositiveDefinite(column)
-    return torch.cholesky_inverse(factor)
+    return factor
 
 
 def denoising_coef(inverse: torch.Tensor, keep: float, damping: torch.Tensor) -> torch.Tensor:
-    """``(I - A^-1 diag(damping)) / keep``, which is W transposed; overwrites `inverse`."""
     inverse.mul_((-damping / keep).to(inverse.dtype))
     inverse.diagonal().add_(1 / keep)
     return inverse
 
 
 def like(A: np.ndarray, X: torch.Tensor) -> torch.Tensor:
-    """Return a NumPy array as a tensor in the dtype and on the device of `X`."""
     return torch.as_tensor(A, dtype=X.dtype, device=X.device)
 
 
 def inner_products(H: torch.Tensor) -> torch.Tensor:
-    """``H H'``, of shape (n, n)."""
     return H @ H.T
 
 
 def add_inner_products(K: torch.Tensor, H: torch.Tensor, share: float) -> torch.Tensor:
-    """``K + share H H'`` for a symmetric `K`, which is overwritten."""
     return K.addmm_(H, H.T, alpha=share)
 
 
-def zeros_like(A: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """Return zeros of `shape` in the dtype and on the device of `A`."""
-    return A.new_zeros(shape)
-
-
-def add_gram(G: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
-    """``G + X'X`` for a symmetric `G`, which is overwritten."""
-    return G.addmm_(X.T, X)
-
-
 def factor_spd(A: torch.Tensor, shift: np.ndarray) -> torch.Tensor:
-    """Lower Cholesky factor of ``A + diag(shift)``, given by its lower triangle, which is overwritten."""
     A.diagonal().add_(like(shift, A))
     factor, info = torch.linalg.cholesky_ex(A)
     if int(info):
@@ -172,26 +176,34 @@ def factor_spd(A: torch.Tensor, shift: np.ndarray) -> torch.Tensor:
     return factor
 
 
-def solve_lower(factor: torch.Tensor, rows: torch.Tensor, transposed: bool = False) -> torch.Tensor:
-    """``L^-1 r`` for every row r of `rows`; `transposed`, ``L'^-1 r``."""
-    triangle = factor.T if transposed else factor
-    return torch.linalg.solve_triangular(triangle, rows.T, upper=transposed).T
+def solve_factored(factor: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+    return torch.cholesky_solve(B.to(factor.dtype), factor)
 
 
-def shifted_solve(
-    K: torch.Tensor, shift: np.ndarray, B: np.ndarray, rows: np.ndarray | None = None
-) -> np.ndarray:
-    """``(K + diag(shift))^-1 B`` for a positive semidefinite `K`; with `rows`, for ``K[rows][:, rows]``."""
-    K = K.clone() if rows is None else K[rows][:, rows]
-    return to_numpy(torch.cholesky_solve(like(B, K), factor_spd(K, shift))).astype(np.float64)
+def scale_columns(X: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    return X * scale.to(X.dtype)
 
 
-def affine(
-    X: torch.Tensor, coef: torch.Tensor, intercept: torch.Tensor, out: torch.Tensor | None = None
-) -> torch.Tensor:
-    """``X coef + intercept``, into `out` if given."""
+def subtract(X: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
+    return torch.add(X, mean, alpha=-1, out=torch.empty_like(X))
+
+
+def times(B: torch.Tensor, Z: torch.Tensor) -> torch.Tensor:
+    return B @ Z
+
+
+def times_transposed(X: torch.Tensor, Z: torch.Tensor) -> torch.Tensor:
+    return X @ Z.T
+
+
+def affine(X: torch.Tensor, coef: Any, intercept: torch.Tensor) -> torch.Tensor:
+    if not isinstance(coef, torch.Tensor):
+        coef = coef.suit(len(X))
+    if not isinstance(coef, torch.Tensor):
+        product: torch.Tensor = coef.multiply(X)
+        return product.add_(intercept)
     dtype = torch.promote_types(X.dtype, coef.dtype)
-    result: torch.Tensor = torch.addmm(intercept.to(dtype), X.to(dtype), coef.to(dtype), out=out)
+    result: torch.Tensor = torch.addmm(intercept.to(dtype), X.to(dtype), coef.to(dtype))
     return result
 
 
@@ -204,6 +216,5 @@ _SQUASH: dict[str, Callable[[torch.Tensor], Any]] = {
 
 
 def squash(H: torch.Tensor, activation: str) -> torch.Tensor:
-    """Apply `activation` to every entry of `H`, in place."""
     _SQUASH[activation](H)
     return H

@@ -85,7 +85,7 @@
         sure.textContent = `${so[0].toUpperCase()}${so.slice(1)}${by}.`;
         expected.hidden = false;
         expected.textContent = "Measured on the rows that you labelled, with a 95% interval.";
-        drawError(chart, "measured", found);
+        drawErrors(chart, [["measured", found]]);
       }
       return whole;
     };
@@ -101,7 +101,7 @@
     };
     const restored = restore();
     if (restored) last = `${plural(restored, "answer")} of an earlier visit restored. `;
-    startLabelling({
+    const deck = startLabelling({
       classes: decks.classes,
       help: {
         estimate: "Rows are drawn at random. The error estimate updates as you label. The prediction is hidden, so that it cannot sway you; skip only rows that nobody could label.",
@@ -123,6 +123,12 @@
         return view();
       },
     });
+
+    /* The link to the rows takes the focus along, so that keys count at once; so does the page's address. */
+    for (const link of all("a[href='#label']")) link.addEventListener("click", () => setTimeout(deck.focus));
+    const follow = () => { if (location.hash === "#label") setTimeout(deck.focus); };
+    addEventListener("hashchange", follow);
+    addEventListener("load", follow);
 
     /* The file: the text as it was read, the label, the purpose, and how many rows it stands for. */
     const quote = (cell) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;

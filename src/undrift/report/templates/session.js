@@ -21,25 +21,53 @@
     const nameRow = (row) => `Row ${(row + 1).toLocaleString("en")}`;
     const count = ({ error, n }) => `${Math.round(error * n)} of ${plural(n, "labelled row")} ${Math.round(error * n) === 1 ? "was" : "were"} predicted wrongly`;
     const bounds = ({ low, high }, level) => `${level}% interval ${percent(low)} to ${percent(high)}`;
+    /* What the labels changed: no number says "worse" or "better" where its interval contains 0. */
+    const compare = ({ difference, error }) => {
+      if (!difference || error.n < session.goal) return "";
+      const { gain, low, high } = difference;
+      if (low > 0) return `Your labels lowered the error by ${points(gain)} points (${points(low)} to ${points(high)}).`;
+      if (high < 0) return `Your labels raised the error by ${points(-gain)} points (${points(-high)} to ${points(-low)}).`;
+      return `Whether your labels lowered the error is not certain: by ${points(low)} to ${points(high)} points.`;
+    };
+    const rate = (share) => share === null || share === undefined ? "\u2013" : `${Math.round(100 * share)}%`;
+    const tellClasses = ({ shares, shares_interval: intervals, by_class: { expected, measured }, mistakes, error }) => {
+      const rates = measured || expected || {};
+      byId("shares-basis").textContent = measured ? `Recall and precision measured on ${plural(error.n, "label")}` : expected ? "Recall and precision expected" : intervals ? "" : "Shares of the predictions";
+      byId("shares").tBodies[0].replaceChildren(...Object.entries(shares).map(([label, share]) => {
+        const ends = intervals && intervals[label], own = rates[label] || {};
+        const cell = make("td", { class: "number" }, percent(share));
+        if (ends) cell.append(make("br"), make("small", {}, `${(100 * ends[0]).toFixed(0)}\u2013${(100 * ends[1]).toFixed(0)}%`));
+        const cells = [own.recall, own.precision].map((of) => make("td", { class: "number" }, rate(of)));
+        const row = make("tr", {}, make("th", { scope: "row" }, ...splitName(label)), cell, ...cells);
+        return row;
+      }));
+      byId("mistakes").replaceChildren(...mistakes.map(({ truth, predicted, share }) => {
+        const item = make("li", {});
+        say(item, `${nameClass(truth)} taken for ${nameClass(predicted)}: ${Math.round(share * error.n)} of ${plural(error.n, "label")}`);
+        return item;
+      }));
+    };
     const tell = (state) => {
-      const { error, shares, changed } = state;
-      const isMeasured = Boolean(error && error.measured);
+      const { error, expected, before, changed } = state;
+      const isMeasured = Boolean(error && error.measured), isReached = isMeasured && error.n >= session.goal;
       byId("basis").textContent = isMeasured ? `measured on ${plural(error.n, "label")}` : error && error.error === null ? "not known" : "expected";
       say(byId("headline"), !error ? "The error is not known yet."
         : error.error === null ? `The error is not known: expect ${percent(error.low)} to ${percent(error.high)} of the predictions to be wrong.`
-        : isMeasured && error.n < session.few ? `So far ${count(error)} (${bounds(error, 95)}).`
-        : isMeasured ? `${percent(error.error)} of the predictions are wrong (${bounds(error, 95)}).`
+        : isReached ? `${percent(error.error)} of the predictions are wrong (${bounds(error, 95)}).`
+        : isMeasured ? `So far ${count(error)} (${bounds(error, 95)}).`
         : `About ${percent(error.error)} of the predictions are expected to be wrong (${bounds(error, 90)}).`);
       say(byId("advice"), state.advice);
-      if (error && error.error !== null) drawError(byId("errors-chart"), isMeasured ? "measured" : "expected", error); else byId("errors-chart").replaceChildren();
+      byId("goal").value = isMeasured ? Math.min(error.n, session.goal) : 0;
+      const shown = isMeasured ? [["now, measured", error], ["before your labels", before]] : [];
+      if (expected && expected.error !== null) shown.push([isMeasured ? "expected before" : "expected", expected]);
+      if (shown.length) drawErrors(byId("errors-chart"), shown); else byId("errors-chart").replaceChildren();
+      byId("difference").textContent = compare(state);
       byId("learnt").textContent = session.can_learn
         ? `${plural(state.n_labels, "label")} saved, ${plural(state.n_learnt, "label")} learnt. Each row is predicted without its own label.`
         : `${plural(state.n_labels, "label")} saved. This model cannot learn them: make one with undrift adapt --model FILE --updatable.`;
-      byId("shares").replaceChildren(...Object.entries(shares).map(([label, share]) => {
-        const ends = state.shares_interval && state.shares_interval[label], item = make("li", {});
-        say(item, `${nameClass(label)} ${percent(share)}${ends ? ` (${percent(ends[0])} to ${percent(ends[1])})` : " of the predictions"}`);
-        return item;
-      }));
+      tellClasses(state);
+      byId("stories").hidden = !state.readings.length;
+      byId("readings").replaceChildren(...state.readings.slice(0, 4).map(({ story, weight }) => make("li", {}, `${story} Weight ${Math.round(100 * weight)}%.`)));
       say(byId("changed-count"), state.n_learnt ? `${changed.n.toLocaleString("en")} of ${plural(changed.of, "prediction")} changed when the last labels were learnt.` : "Nothing is learnt yet: every 5 labels are learnt together.");
       byId("changed").replaceChildren(...changed.rows.map((row) => {
         const item = make("li", {}, make("strong", {}), ` ${row.text}`);
@@ -56,6 +84,7 @@
     startLabelling({
       classes: session.classes,
       keysOf: document,
+      saves: true,
       help: {
         estimate: "Rows are drawn at random. They measure the error, and are learnt too.",
         predictions: "The rows whose labels would change predictions most. They do not measure the error.",
@@ -80,11 +109,12 @@
     if (!session.can_learn) for (const button of all("[data-mode=predictions]")) button.disabled = true;
     byId("finish").addEventListener("click", async () => {
       if (isFinished) return;
+      isFinished = true;
+      for (const button of all("#deck-keys button, #finish")) button.disabled = true;
+      byId("finished").textContent = "Saving \u2026 Keep this page open until it says so.";
       try {
-        await ask("finish", {});
-        isFinished = true;
-        byId("finished").textContent = "Finished. The terminal lists the files. You can close this page.";
-        for (const button of all("#deck-keys button, #finish")) button.disabled = true;
+        const { written } = await ask("finish", {});
+        byId("finished").textContent = `Saved. ${written.join(" ")} You can close this page.`;
       } catch (problem) {
         byId("finished").textContent = problem.message;
       }

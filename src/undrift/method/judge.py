@@ -1,0 +1,195 @@
+"""Hear every story, let the readings vote, and learn the labels of target rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..inputs import to_host
+from .anchors import Anchors
+from .gram import Gram
+from .jury import Estimate, estimate, find_mix, leave_one_out, mix, weigh
+from .least_squares import measure_auc
+from .problem import UNLABELLED, Name
+from .readings import Evidence, Reading, read, read_source_only
+from .settings import Settings
+from .shares import SHARES, find_posteriors
+from .stories import LABELLED, SOURCE_ONLY, Story, mix_shares, tell_known, tell_stories, tell_taught
+from .teacher import Lesson, Words, learn_lesson, warn_of_contradiction
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a problem beside its rows."""
+
+    classes: np.ndarray
+    names: list[Name]  # of the domains, sources first
+    n_sources: int
+    sizes: list[int]  # of the domains
+    shares: list[np.ndarray | None]  # of every target, where the user knows them
+    assumes_same: bool  # whether the user says that the mix of classes is the source's
+    taught: list[dict[str, Words]]  # of every target, what each teacher says of its anchors
+    has_source: bool  # False where the source is target rows that a teacher labelled
+    seed: int
+    is_balanced: bool = False  # whether predictions are of classes that count alike
+
+    @property
+    def targets(self) -> list[Name]:
+        """Names of the targets."""
+        return self.names[self.n_sources :]
+
+    def widen(self, anchors: Anchors) -> Facts:
+        """Return the facts with a silent teacher for anchors that were added."""
+        taught = []
+        for k, told in enumerate(self.taught, start=self.n_sources):
+            n = int((anchors.domain[anchors.n_labelled :] == k).sum())
+            taught.append({teacher: words.lengthen(n) for teacher, words in told.items()})
+        return replace(self, taught=taught)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The readings, their votes for every target, and what follows for it."""
+
+    readings: list[Reading]
+    votes: np.ndarray  # (n_targets, n_readings), rows sum to 1
+    estimates: list[Estimate]  # of every target
+    p: list[np.ndarray]  # of every target, (n_readings, n_rows, n_classes) of its anchors
+    lessons: list[dict[str, Lesson]]  # of every target, by teacher
+
+
+def judge(evidence: Evidence, anchors: Anchors, gram: Gram, facts: Facts, settings: Settings) -> Verdict:
+    """Read the targets under every story, weigh the readings by the labels, and learn these."""
+    if not evidence.groups:
+        story = Story("unmoved", "Rows are predicted as those of the source.", np.zeros(0))
+        return Verdict([read(evidence, story, settings)], np.zeros((0, 1)), [], [], [])
+    lessons = _learn_lessons(evidence, gram, facts, settings)
+    stories = list_stories(evidence, facts, lessons, settings)
+    known = [group[evidence.codes[group] != UNLABELLED] for group in evidence.groups]
+    has_labels = any(map(len, known))
+    if not has_labels:  # labels may speak for a story of few votes
+        stories = [story for story in stories if _weigh_story(story, stories) >= settings.votes.least]
+    readings = [_read(story, evidence, anchors, lessons, settings) for story in stories]
+    votes = np.array([story.votes for story in stories]).T
+    votes = votes / votes.sum(axis=1, keepdims=True)
+    p = list_probabilities(readings, evidence)
+    if not has_labels:
+        none = np.zeros((0, len(facts.classes))), np.zeros(0, dtype=int)
+        mixtures = [mix(prior, each) for prior, each in zip(votes, p, strict=True)]
+        estimates = [
+            estimate(mixed, *none, settings.votes, is_balanced=facts.is_balanced) for mixed in mixtures
+        ]
+        return Verdict(readings, votes, _keep_known(estimates, facts), p, lessons)
+
+    n_classes, doubt = len(facts.classes), settings.votes.doubt
+    after, estimates, shares = [], [], []  # votes with all labels, and the mix of classes that they show
+    for prior, group, rows, each in zip(votes, evidence.groups, known, p, strict=True):
+        codes, place = evidence.codes[rows], np.searchsorted(group, rows)
+        given = each[:, place, codes]
+        after.append(weigh(prior, given, n_classes, doubt))
+        without = leave_one_out(prior, given, n_classes, doubt)
+        labelled = np.einsum("lr,rlc->lc", without, each[:, place])
+        mixed = mix(after[-1], each)
+        estimates.append(estimate(mixed, labelled, codes, settings.votes, is_balanced=facts.is_balanced))
+        shares.append(find_mix(mix(after[-1], each), labelled, codes, settings.votes.spread))
+    own_mix = _count_votes(known, settings)
+    kept = np.flatnonzero(np.max(after, axis=0) >= settings.votes.least)
+    stories = [stories[r] for r in kept]
+    if not any(shares is not None for shares in facts.shares) and not any(lessons):
+        sentence = "The mix of classes is what the labels show."
+        stories.append(Story(LABELLED, sentence, own_mix, [mix_shares(mixed) for mixed in shares]))
+    readings = [_read(story, evidence, anchors, lessons, settings, learns=True) for story in stories]
+    p, votes = list_probabilities(readings, evidence), np.empty((len(known), len(readings)))
+    for i, weighed in enumerate(after):
+        votes[i] = _join_votes(weighed[kept], own_mix[i], len(readings))
+    return Verdict(readings, votes, _keep_known(estimates, facts), p, lessons)
+
+
+def list_stories(
+    evidence: Evidence, facts: Facts, lessons: Sequence[dict[str, Lesson]], settings: Settings
+) -> list[Story]:
+    """Return the stories to read, with their votes."""
+    source, raw = evidence.source, evidence.list_raw_scores()
+    posteriors = [find_posteriors(scores, source, settings.shares) for scores in raw]
+    teachers = list(dict.fromkeys(name for each in lessons for name in each))
+    if teachers:
+        estimated = [posterior @ SHARES for posterior in posteriors]
+        return [tell_taught(name, lessons, estimated, facts.shares, facts.has_source) for name in teachers]
+    known = [source.shares] * len(raw) if facts.assumes_same else facts.shares
+    stories = tell_stories(facts.classes.tolist(), source.shares, posteriors, settings)
+    if any(shares is not None for shares in known):
+        stories = tell_known(stories, known, assumes_same=facts.assumes_same)
+    return [story for story in stories if story.votes.any()]
+
+
+def _keep_known(estimates: Sequence[Estimate], facts: Facts) -> list[Estimate]:
+    """Return the estimates with the shares that the user knows."""
+    return [
+        estimate
+        if shares is None
+        else replace(estimate, shares=shares, shares_interval=np.column_stack([shares, shares]))
+        for estimate, shares in zip(estimates, facts.shares, strict=True)
+    ]
+
+
+def _weigh_story(story: Story, stories: Sequence[Story]) -> float:
+    """Return the largest part of a target's votes that a story has."""
+    total = np.sum([other.votes for other in stories], axis=0)
+    return float((story.votes / total).max())
+
+
+def list_probabilities(readings: Sequence[Reading], evidence: Evidence) -> list[np.ndarray]:
+    """Return for every target (n_readings, n_rows, n_classes) probabilities of its anchors."""
+    p = np.array([reading.find_probabilities(evidence.groups) for reading in readings])
+    return [p[:, group] for group in evidence.groups]
+
+
+def _read(
+    story: Story,
+    evidence: Evidence,
+    anchors: Anchors,
+    lessons: Sequence[dict[str, Lesson]],
+    settings: Settings,
+    *,
+    learns: bool = False,
+) -> Reading:
+    if story.name != SOURCE_ONLY:
+        taught = [each.get(story.name) for each in lessons]
+        return read(evidence, story, settings, taught if any(taught) else None, learns=learns)
+    n, X = anchors.n_labelled, to_host(anchors.X)
+    given = X[:n], anchors.codes[:n], anchors.given_weight, X[n:], len(evidence.groups)
+    return read_source_only(story, *given, settings.votes.source_only_C)
+
+
+def _count_votes(known: Sequence[np.ndarray], settings: Settings) -> np.ndarray:
+    """Return the votes for the mix that labels show, against those of all stories together."""
+    counts = np.array([len(rows) for rows in known])
+    return counts / (counts + settings.votes.labelled)
+
+
+def _join_votes(votes: np.ndarray, own_mix: float, n_readings: int) -> np.ndarray:
+    """Return the votes of the readings that were kept, and of the mix that labels show if it is read."""
+    votes = votes / votes.sum()
+    return votes if len(votes) == n_readings else np.append((1 - own_mix) * votes, own_mix)
+
+
+def _learn_lessons(
+    evidence: Evidence, gram: Gram, facts: Facts, settings: Settings
+) -> list[dict[str, Lesson]]:
+    """Review every teacher's labels of every target."""
+    lessons, n_classes = [], len(facts.classes)
+    groups = zip(facts.targets, facts.taught, evidence.groups, evidence.list_raw_scores(), strict=True)
+    for name, told, group, raw in groups:
+        rows = gram.n_labelled + group
+        lessons.append(
+            {
+                teacher: learn_lesson(gram, rows, words, evidence.C, n_classes, settings)
+                for teacher, words in told.items()
+            }
+        )
+        if facts.has_source:
+            for words in told.values():
+                warn_of_contradiction(measure_auc(raw[words.taught], words.codes[words.taught]), name)
+    return lessons

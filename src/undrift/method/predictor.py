@@ -1,0 +1,259 @@
+"""Predict by the votes of the readings: probabilities, labels, and one linear readout for explanations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from ..core import Rows
+from ..inputs import check_rows, choose_place, gather_rows, load_cluster, on_cluster, to_host
+from ..msda import MSDA
+from .jury import weigh
+from .model import Model
+from .problem import UNLABELLED, Name, check_domain_numbers, check_target_labels
+from .settings import Settings
+from .targets import TargetResults, list_readings
+from .teacher import read_words
+
+_DEFAULTS = Settings()
+
+
+class JuryPredictor(TargetResults):
+    """A fitted classifier whose readings vote."""
+
+    __metadata_request__predict = {"sample_domain": True}
+    __metadata_request__score = {"sample_domain": True}
+
+    _dtype = "float32"  # of the representation
+    border: str
+    device: str
+    model_: Model
+    representation_: MSDA
+    teacher_weight_: list[float]
+    _scores: list[np.ndarray | None] | None
+
+    def _find_domains(self, target: Name | None, sample_domain: Any, n: int) -> np.ndarray:
+        """Return the position of each row's domain; without targets -1, the mean of the sources."""
+        if sample_domain is None:
+            is_plain = target is None and not self.target_names_
+            return np.full(n, -1 if is_plain else self.find_target(target))
+        if target is not None:
+            raise ValueError("pass either target or sample_domain, not both")
+        numbers = check_domain_numbers(sample_domain, n).tolist()
+        unknown = sorted(set(numbers) - set(self.domains_))
+        if unknown:
+            raise ValueError(
+                f"sample_domain holds {unknown[:5]}, but fit saw only the domains {self.domains_}; "
+                "leave it out for rows of the target"
+            )
+        return np.array([self.domains_.index(number) for number in numbers], dtype=int)
+
+    def decision_function(
+        self,
+        X: Rows,
+        *,
+        target: Name | None = None,
+        sample_domain: ArrayLike | None = None,
+        teacher: ArrayLike | None = None,
+        teacher_confidence: ArrayLike | None = None,
+    ) -> np.ndarray:
+        """Return scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
+
+        They are the log odds of `predict_proba`; with ``border="balanced"`` less those of the class shares.
+
+        Parameters
+        ----------
+        X : {array, tensor, sparse matrix} of shape (n, d)
+            Rows of the target.
+        target : str, optional
+            Name of the target that the rows are of; needed where `fit` had several. "source" is that of `X`.
+        sample_domain : int array of shape (n,), optional
+            Domain of each row, if `fit` had it too.
+        teacher, teacher_confidence : array-like, optional
+            What the teacher says of these rows, as for `fit`, if it had one: scores are then those of both.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+        """
+        told = {"teacher": teacher, "teacher_confidence": teacher_confidence}
+        if on_cluster(X):
+            given = {"target": target, "sample_domain": sample_domain, **told}
+            return self._answer_lazily("decision_function", X, **given)
+        p, domain = self._find_probabilities(X, target, sample_domain, **told)
+        logs = np.log(np.maximum(p, 1e-12)) - self.list_priors()[domain]
+        scores = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
+        return scores.astype(self._dtype)
+
+    def predict(
+        self,
+        X: Rows,
+        *,
+        target: Name | None = None,
+        sample_domain: ArrayLike | None = None,
+        teacher: ArrayLike | None = None,
+        teacher_confidence: ArrayLike | None = None,
+    ) -> np.ndarray:
+        """Predict labels; the parameters are those of `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        told = {"teacher": teacher, "teacher_confidence": teacher_confidence}
+        if on_cluster(X):
+            return self._answer_lazily("predict", X, target=target, sample_domain=sample_domain, **told)
+        p, domain = self._find_probabilities(X, target, sample_domain, **told)
+        logs = np.log(np.maximum(p, 1e-12)) - self.list_priors()[domain]
+        return self.classes_[logs.argmax(axis=1)]
+
+    def predict_proba(
+        self,
+        X: Rows,
+        *,
+        target: Name | None = None,
+        sample_domain: ArrayLike | None = None,
+        teacher: ArrayLike | None = None,
+        teacher_confidence: ArrayLike | None = None,
+    ) -> np.ndarray:
+        """Return class probabilities by all readings; the parameters are those of `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+        """
+        told = {"teacher": teacher, "teacher_confidence": teacher_confidence}
+        if on_cluster(X):
+            return self._answer_lazily("predict_proba", X, target=target, sample_domain=sample_domain, **told)
+        return self._find_probabilities(X, target, sample_domain, **told)[0].astype(self._dtype)
+
+    def scores_to_proba(
+        self, scores: ArrayLike, *, target: Name | None = None, sample_domain: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Return `predict_proba` of rows from their `decision_function`, at no cost."""
+        check_is_fitted(self)
+        scores = np.asarray(scores, dtype=float)
+        logs = np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores
+        logs = logs + self.list_priors()[self._find_domains(target, sample_domain, len(logs))]
+        p = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return (p / p.sum(axis=1, keepdims=True)).astype(self._dtype)
+
+    def score(
+        self,
+        X: Rows,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        target: Name | None = None,
+        sample_domain: ArrayLike | None = None,
+    ) -> float:
+        """Return the accuracy of `predict`; other parameters are those of `decision_function`."""
+        predicted = self.predict(X, target=target, sample_domain=sample_domain)
+        return float(accuracy_score(to_host(y), predicted, sample_weight=to_host(sample_weight)))
+
+    def list_priors(self) -> np.ndarray:
+        """Return log shares that predictions ignore, (n_domains + 1, n_classes): 0 for the fewest errors."""
+        priors = np.zeros((len(self.domains_) + 1, len(self.classes_)))
+        if self.border == "balanced":
+            source = np.log(np.maximum(self.source_shares_, 1e-6))
+            priors[:] = source
+            for k, shares in enumerate(self.target_shares_, start=self.n_sources_):
+                priors[k] = np.log(np.maximum(list(shares.values()), 1e-6))
+        return priors
+
+    def _find_probabilities(
+        self,
+        X: Any,
+        target: Name | None,
+        sample_domain: Any = None,
+        teacher: Any = None,
+        teacher_confidence: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the jury's probabilities of rows, and the positions of their domains."""
+        check_is_fitted(self)
+        X = self._check_input(X)
+        domain = self._find_domains(target, sample_domain, X.shape[0])
+        p = self.model_.predict(self._score_rows(X), domain)
+        if teacher is not None:
+            words = read_words((teacher, teacher_confidence), len(p), self.classes_)
+            weight = np.array([0.0] * self.n_sources_ + self.teacher_weight_ + [0.0])[domain, None]
+            scores = words.scores if len(self.classes_) > 2 else np.pad(words.scores, ((0, 0), (1, 0)))
+            p = p * np.exp(weight * (scores - scores.max(axis=1, keepdims=True)))
+            p /= p.sum(axis=1, keepdims=True)
+        return p, domain
+
+    def find_readings(self, X: Rows, *, target: Name | None = None) -> np.ndarray:
+        """Return the class probabilities of every reading: (n_readings, n, n_classes).
+
+        Readings are in the order of `model_`.
+        """
+        check_is_fitted(self)
+        X = self._check_input(X)
+        return self.model_.read(self._score_rows(X), self._find_domains(target, None, X.shape[0]))
+
+    def _check_input(self, X: Any) -> Rows:
+        """Return rows as they are predicted."""
+        return gather_rows(check_rows(self, X, reset=False, dtype=self._dtype))
+
+    def _score_rows(self, X: Rows) -> np.ndarray:
+        """Return the readings' scores of checked rows, without an intercept: (n_readings, n, n_outputs)."""
+        place = choose_place([X], self.device, "high")
+        return self.model_.score(X, self.representation_.layers_, place)
+
+    def _answer_lazily(self, method: str, X: Any, **given: Any) -> Any:
+        """Return a lazy Dask array: a method of this classifier on rows of Dask, block by block."""
+        check_is_fitted(self)
+        if np.ndim(given.get("sample_domain", 0)) > 0:
+            raise ValueError("rows of Dask are predicted block by block: give one sample_domain, or a target")
+        said = {name: given.pop(name, None) for name in ("teacher", "teacher_confidence")}
+        rows = {name: to_host(values) for name, values in said.items() if values is not None}
+        n_classes, dtype = len(self.classes_), np.dtype(self._dtype)
+        shape = {"predict": (), "predict_proba": (n_classes,)}.get(method, (n_classes,) * (n_classes > 2))
+        dtype = self.classes_.dtype if method == "predict" else dtype
+        return load_cluster().blockwise(self, method, X, shape=shape, dtype=dtype, rows=rows, **given)
+
+    @property
+    def coef_(self) -> list[np.ndarray]:
+        """Weights of the input and of every layer, (d_t, n_outputs): log odds, by all readings."""
+        votes = self.model_.votes[-1 if not self.target_names_ else self.n_sources_]
+        k = self.model_.n_outputs
+        factors = votes / self.model_.temperature
+        mixed = []
+        for w in self.model_.coef:
+            parts = w.reshape(len(w), -1, k)
+            mixed.append(np.einsum("drk,r->dk", parts, factors[: parts.shape[1]]))
+        return mixed
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """One row for every domain, (n_domains, n_outputs), in units of log odds, by all readings."""
+        factors = (self.model_.votes / self.model_.temperature)[:-1]
+        return np.einsum("rdk,dr->dk", self.model_.intercept[:, :-1], factors)
+
+    def weigh(self, X: Rows, y: ArrayLike, *, target: Name | None = None) -> list[dict[str, Any]]:
+        """Return the readings as `readings_` has them, with their votes after labels of some target rows.
+
+        Nothing is learnt: this is instant, where :meth:`update` reads the target again.
+        """
+        X, k = self._check_input(X), self.find_target(target)
+        codes = check_target_labels(y, X.shape[0], self.classes_, "y")
+        rows = np.flatnonzero(codes != UNLABELLED)
+        p, n_classes = self.find_readings(X, target=target), len(self.classes_)
+        given = p[:, rows, codes[rows]]
+        votes = weigh(self.model_.votes[k], given, n_classes, _DEFAULTS.votes.doubt)
+        return list_readings(self.classes_.tolist(), self.model_.names, self.model_.sentences, votes, p)
+
+    def _is_balanced(self) -> bool:
+        return self.border == "balanced"
+
+    def _predict_aligned(self, X: Rows, k: int, shift: np.ndarray) -> np.ndarray:
+        """Return probabilities of rows of the domain at position k, with their logarithms shifted."""
+        X = self._check_input(X)
+        return self.model_.align(k, shift).predict(self._score_rows(X), np.full(X.shape[0], k))
+
+    def _keep_shift(self, k: int, shift: np.ndarray) -> None:
+        self.model_, self._scores = self.model_.align(k, shift), None

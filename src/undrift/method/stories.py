@@ -1,0 +1,161 @@
+"""Stories: how the targets may differ from the source, and how much each counts before any label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logit
+
+from .settings import Settings, VoteSettings
+from .shares import SHARES
+from .teacher import Lesson
+
+SOURCE_ONLY = "source only"
+LABELLED = "labels"  # the story of the mix that labels show
+_LEAST_SHARE = 1e-3  # of a story, so that no class is excluded
+
+
+@dataclass(frozen=True)
+class Story:
+    """An assumption about how the targets differ from the source."""
+
+    name: str
+    sentence: str
+    votes: np.ndarray  # (n_targets,)
+    shares: Sequence[np.ndarray] | None = None  # of every target; None: they follow from the scores
+    is_centred: bool = False  # whether the domains' centres are one point
+
+
+def tell_stories(
+    classes: Sequence[Any],
+    source: np.ndarray,
+    posteriors: Sequence[np.ndarray],
+    settings: Settings,
+) -> list[Story]:
+    """Return the stories of targets of unknown shares, that of logistic regression first.
+
+    `source` are the class shares of the source, and `posteriors`, (n_classes, n_shares) for every target,
+    those of its shares over `SHARES`.
+    """
+    votes, n = settings.votes, len(posteriors)
+    stories = [
+        Story(
+            SOURCE_ONLY,
+            "Words mean what they mean in the source, and words that only the target has mean nothing.",
+            np.full(n, votes.source_only),
+        ),
+        Story(
+            "unmoved",
+            "Words mean what they mean in the source. The mix of classes follows from them.",
+            np.full(n, votes.unmoved),
+        ),
+        Story(
+            "same mix",
+            "The mix of classes is as in the source, and words moved.",
+            np.full(n, votes.centred),
+            is_centred=True,
+        ),
+    ]
+    if len(classes) == 2:
+        return stories + _tell_grid(classes, source, posteriors, votes)
+    means = [posterior @ SHARES for posterior in posteriors]
+    estimated = [mix_shares(mean) for mean in means]
+    return [
+        *stories,
+        Story(
+            "estimated mix",
+            "The mix of classes is what the scores suggest.",
+            np.full(n, votes.estimated + votes.flat),
+            estimated,
+        ),
+        Story(
+            "source's mix",
+            "The mix of classes is exactly that of the source.",
+            np.full(n, votes.near),
+            [mix_shares(source)] * n,
+        ),
+    ]
+
+
+def _tell_grid(
+    classes: Sequence[Any], source: np.ndarray, posteriors: Sequence[np.ndarray], votes: VoteSettings
+) -> list[Story]:
+    """Return stories of two classes whose shares are on a grid."""
+    edges = np.linspace(0, 1, votes.n_shares + 1)
+    shares = (edges[1:] + edges[:-1]) / 2
+    cell = np.minimum((SHARES * votes.n_shares).astype(int), votes.n_shares - 1)
+    near = np.exp(-np.abs(logit(shares) - logit(np.clip(source[1], _LEAST_SHARE, 1 - _LEAST_SHARE))))
+    by_target = []
+    for posterior in posteriors:
+        estimated = np.bincount(cell, posterior[1], votes.n_shares) ** votes.tempering
+        parts = zip(
+            (estimated, near, np.ones(len(shares))), (votes.estimated, votes.near, votes.flat), strict=True
+        )
+        by_target.append(sum(weight * part / part.sum() for part, weight in parts))
+    grid = np.array(by_target)
+    return [
+        Story(
+            f"{share:.0%} {classes[1]}",
+            f"{share:.0%} of the rows are {classes[1]}.",
+            grid[:, i],
+            [np.array([1 - share, share])] * len(posteriors),
+        )
+        for i, share in enumerate(shares)
+    ]
+
+
+def tell_known(
+    stories: Sequence[Story], known: Sequence[np.ndarray | None], *, assumes_same: bool
+) -> list[Story]:
+    """Return stories where the shares of some targets are known: only those that have them vote for these.
+
+    With `assumes_same` all are the source's, and the story of the same mix votes as well.
+    """
+    if all(shares is not None for shares in known):
+        sentence = (
+            "The mix of classes is as in the source." if assumes_same else "The mix of classes is as given."
+        )
+        mixes = [mix_shares(shares) for shares in known if shares is not None]
+        told = Story("given mix", sentence, np.ones(len(known)), mixes)
+        return [told, *(story for story in stories if assumes_same and story.is_centred)]
+    is_known = np.array([shares is not None for shares in known])
+    changed = []
+    for story in stories:
+        if story.shares is None:
+            changed.append(replace(story, votes=np.where(is_known, 0.0, story.votes)))
+            continue
+        pairs = zip(story.shares, known, strict=True)
+        mixes = [mixed if shares is None else mix_shares(shares) for mixed, shares in pairs]
+        changed.append(replace(story, shares=mixes))
+    return changed
+
+
+def tell_taught(
+    teacher: str,
+    lessons: Sequence[Mapping[str, Lesson]],
+    estimated: Sequence[np.ndarray],
+    known: Sequence[np.ndarray | None],
+    has_source: bool,
+) -> Story:
+    """Return the story of a teacher, whose labels show the mix of classes.
+
+    With a source, they are averaged with the shares that its scores show, as far as the teacher was silent.
+    """
+    mixes, votes = [], np.zeros(len(lessons))
+    for i, (by_teacher, guess, shares) in enumerate(zip(lessons, estimated, known, strict=True)):
+        votes[i] = teacher in by_teacher or not by_teacher
+        told = guess
+        if lesson := by_teacher.get(teacher):
+            own = (1 + lesson.coverage) / 2 if has_source else 1.0
+            told = own * lesson.shares + (1 - own) * guess
+        mixes.append(mix_shares(told if shares is None else shares))
+    return Story(teacher, f"The labels of {teacher} are right but for noise.", votes, mixes)
+
+
+def mix_shares(shares: np.ndarray) -> np.ndarray:
+    """Return shares of a story: no class is excluded."""
+    shares = np.maximum(shares, _LEAST_SHARE)
+    return shares / shares.sum()
