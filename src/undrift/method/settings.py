@@ -74,7 +74,7 @@ class VoteSettings:
     n_shares: int = 10  # on the grid of two classes
     doubt: float = 0.2  # part of a reading's probability that is spread over all classes
     spread: float = 1.0  # standard deviation of the error of the mixture's log odds, one for each class
-    error_spread: float = 0.75  # standard deviation of the error of the log odds of a wrong prediction
+    error_spread: float = 1.2  # standard deviation of the error of the log odds of a wrong prediction
     labelled: float = 25.0  # labels whose own mix counts as much as the stories together
     interval_trust: float = 0.4  # of a label in an interval: labelled rows are not drawn independently
     learnt_gain: float = 0.2  # part of the errors that learning labels may remove
