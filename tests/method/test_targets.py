@@ -164,7 +164,9 @@ def test_stories_of_few_votes_are_read_only_where_labels_may_speak_for_them(spy)
     assert min(r["weight"] for r in readings) >= least
     calls.clear()
     readings = model.fit(X, y, Z, y_target=np.where(np.arange(130) < 5, z, np.nan)).readings_["target"]
-    assert len(calls) == 13 + len(readings)  # all of them, and those again that labels leave
+    again = [r["name"] for r in readings if r["name"] != "source only"]  # which learns nothing from labels
+    assert len(calls) == 13 + len(again)  # all of them, and those again that labels leave
+    assert len(again) == len(readings) - 1
 
 
 # -- doubts --

@@ -2,6 +2,7 @@
 
 from copy import copy
 from dataclasses import FrozenInstanceError, fields, is_dataclass
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from undrift.method import classifier as module
 from undrift.method.asking import choose_for_estimate, choose_for_predictions, choose_questions
 from undrift.method.jury import measure_information, mix
 from undrift.method.settings import Settings
+
+judge_module = import_module("undrift.method.judge")
 
 
 def make_domains(n_source=90, n_target=70, seed=0, shift=0.6, share=0.5, n_classes=2):
@@ -60,6 +63,19 @@ def test_update_equals_fit_with_the_same_labels(n_classes, is_copied):
     assert np.abs(changed.predict_proba(Z) - before).max() > 0.01
     if is_copied:
         assert_array_equal(updated.predict_proba(Z), before)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_what_labels_do_not_change_is_read_once(n_classes, spy, tmp_path):
+    X, y, Z, z = make_domains(n_classes=n_classes)
+    save_model(make(MSDAClassifier).fit(X, y, Z), tmp_path / "model", updatable=True)
+    loaded = load_model(tmp_path / "model").update(Z[:6], None)
+    told = [spy(judge_module, name) for name in ("read_source_only", "list_stories", "_learn_lessons")]
+    assert loaded._last.level.hidden is not None
+    changed = [copy(loaded).update(Z[:n], z[:n]) for n in (6, 9)]
+    assert told == [[], [], []]
+    for n, each in zip((6, 9), changed, strict=True):
+        check_equal(each, load_model(tmp_path / "model").update(Z[:n], z[:n]), Z, atol=1e-12)
 
 
 def test_a_label_of_a_class_that_the_source_lacks_stops_no_other():

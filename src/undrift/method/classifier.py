@@ -443,7 +443,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         last = self._last
         if last is not None and len(last.memory.anchors.codes) == len(anchors.codes):
             with last.place.set_precision():
-                fitted = fit_level(anchors, last.level, memory.C, memory.facts, settings, last.place)
+                fitted = fit_level(anchors, last.level, memory.C, memory.facts, settings, last.place, last)
         else:
             place = choose_place([anchors.X], self.device, "high")
             fitted = refit(memory, self.representation_.layers_, settings, place)

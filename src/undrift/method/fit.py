@@ -221,14 +221,26 @@ class Fitted:
 
 
 def fit_level(
-    anchors: Anchors, level: Level, C: float, facts: Facts, settings: Settings, place: Place
+    anchors: Anchors,
+    level: Level,
+    C: float,
+    facts: Facts,
+    settings: Settings,
+    place: Place,
+    last: Fitted | None = None,
 ) -> Fitted:
-    """Fit everything above the layers."""
+    """Fit everything above the layers.
+
+    `last` is a fit of the same rows with other labels of targets: what does not depend on these serves again.
+    """
     gram = level.gram.suit(C, settings.rounds.label_weight)
     with refuse_large(C):
         source = learn_labelled(anchors, gram, C, len(facts.classes))
-        evidence = gather_evidence(anchors, gram, source, C, facts, settings)
-        verdict = judge(evidence, anchors, gram, facts, settings)
+        if last:
+            evidence = replace(last.evidence, codes=anchors.target_codes)
+        else:
+            evidence = gather_evidence(anchors, gram, source, C, facts, settings)
+        verdict = judge(evidence, anchors, gram, facts, settings, last.verdict if last else None)
     rows = level.hidden if level.hidden is not None else read_rows(anchors.X, level.stack, place)
     model = build_model(
         level.stack, chain([anchors.X], rows), anchors.domain, source, evidence.conditioned, verdict, facts
@@ -249,5 +261,7 @@ def read_rows(X: Rows, stack: Stack, place: Place) -> Iterator[Rows]:
 def refit(memory: Memory, layers: Sequence[Any], settings: Settings, place: Place) -> Fitted:
     """Fit again from memory, with the labels that it holds."""
     with place.set_precision():
-        level = read_level(memory.anchors, memory.stack(layers), memory.noise, memory.form, place)
+        n_entries = memory.anchors.X.shape[0] * sum(len(layer.intercept) for layer in layers)
+        given = memory.anchors, memory.stack(layers), memory.noise, memory.form, place
+        level = read_level(*given, keeps_hidden=n_entries <= settings.anchors.kept_entries)
         return fit_level(memory.anchors, level, memory.C, memory.facts, settings, place)

@@ -58,20 +58,36 @@ class Verdict:
     estimates: list[Estimate]  # of every target
     p: list[np.ndarray]  # of every target, (n_readings, n_rows, n_classes) of its anchors
     lessons: list[dict[str, Lesson]]  # of every target, by teacher
+    stories: list[Story]  # all that could be told, with their votes
+    unlabelled: list[Reading]  # those that were read before any label was learnt
 
 
-def judge(evidence: Evidence, anchors: Anchors, gram: Gram, facts: Facts, settings: Settings) -> Verdict:
-    """Read the targets under every story, weigh the readings by the labels, and learn these."""
+def judge(
+    evidence: Evidence,
+    anchors: Anchors,
+    gram: Gram,
+    facts: Facts,
+    settings: Settings,
+    last: Verdict | None = None,
+) -> Verdict:
+    """Read the targets under every story, weigh the readings by the labels, and learn these.
+
+    `last` is the verdict on the same rows with other labels: what it said before any label serves again.
+    """
     if not evidence.groups:
         story = Story("unmoved", "Rows are predicted as those of the source.", np.zeros(0))
-        return Verdict([read(evidence, story, settings)], np.zeros((0, 1)), [], [], [])
-    lessons = _learn_lessons(evidence, gram, facts, settings)
-    stories = list_stories(evidence, facts, lessons, settings)
+        readings = [read(evidence, story, settings)]
+        return Verdict(readings, np.zeros((0, 1)), [], [], [], [story], readings)
+    lessons = last.lessons if last else _learn_lessons(evidence, gram, facts, settings)
+    told = stories = last.stories if last else list_stories(evidence, facts, lessons, settings)
     known = [group[evidence.codes[group] != UNLABELLED] for group in evidence.groups]
     has_labels = any(map(len, known))
     if not has_labels:  # labels may speak for a story of few votes
         stories = [story for story in stories if _weigh_story(story, stories) >= settings.votes.least]
-    readings = [_read(story, evidence, anchors, lessons, settings) for story in stories]
+    heard = {reading.story.name: reading for reading in last.unlabelled} if last else {}
+    readings = [
+        heard.get(story.name) or _read(story, evidence, anchors, lessons, settings) for story in stories
+    ]
     votes = np.array([story.votes for story in stories]).T
     votes = votes / votes.sum(axis=1, keepdims=True)
     p = list_probabilities(readings, evidence)
@@ -81,7 +97,7 @@ def judge(evidence: Evidence, anchors: Anchors, gram: Gram, facts: Facts, settin
         estimates = [
             estimate(mixed, *none, settings.votes, is_balanced=facts.is_balanced) for mixed in mixtures
         ]
-        return Verdict(readings, votes, _keep_known(estimates, facts), p, lessons)
+        return Verdict(readings, votes, _keep_known(estimates, facts), p, lessons, told, readings)
 
     n_classes, doubt = len(facts.classes), settings.votes.doubt
     after, estimates, shares = [], [], []  # votes with all labels, and the mix of classes that they show
@@ -96,15 +112,19 @@ def judge(evidence: Evidence, anchors: Anchors, gram: Gram, facts: Facts, settin
         shares.append(find_mix(mix(after[-1], each), labelled, codes, settings.votes.spread))
     own_mix = _count_votes(known, settings)
     kept = np.flatnonzero(np.max(after, axis=0) >= settings.votes.least)
-    stories = [stories[r] for r in kept]
+    unlabelled, stories = readings, [stories[r] for r in kept]
+    heard = {reading.story.name: reading for reading in unlabelled if reading.story.name == SOURCE_ONLY}
     if not any(shares is not None for shares in facts.shares) and not any(lessons):
         sentence = "The mix of classes is what the labels show."
         stories.append(Story(LABELLED, sentence, own_mix, [mix_shares(mixed) for mixed in shares]))
-    readings = [_read(story, evidence, anchors, lessons, settings, learns=True) for story in stories]
+    readings = [
+        heard.get(story.name) or _read(story, evidence, anchors, lessons, settings, learns=True)
+        for story in stories
+    ]
     p, votes = list_probabilities(readings, evidence), np.empty((len(known), len(readings)))
     for i, weighed in enumerate(after):
         votes[i] = _join_votes(weighed[kept], own_mix[i], len(readings))
-    return Verdict(readings, votes, _keep_known(estimates, facts), p, lessons)
+    return Verdict(readings, votes, _keep_known(estimates, facts), p, lessons, told, unlabelled)
 
 
 def list_stories(

@@ -132,16 +132,21 @@ def grow_levels(
             yield Level(noise, stack, Gram(products, anchors.n_labelled, domain), form, kept)
 
 
-def read_level(anchors: Anchors, stack: Stack, noise: float, form: Form, place: Place) -> Level:
-    """Return the level of layers that were learnt before."""
-    rows, domain = place.move_rows(anchors.X), anchors.domain
+def read_level(
+    anchors: Anchors, stack: Stack, noise: float, form: Form, place: Place, *, keeps_hidden: bool = False
+) -> Level:
+    """Return the level of layers that were learnt before; `keeps_hidden` as for `grow_levels`."""
+    rows, domain, kept = place.move_rows(anchors.X), anchors.domain, list[Array]()
     K = start_gram(rows, domain, replace(stack, means=stack.means[:1], shares=stack.shares[:1]))
     for depth, hidden in enumerate(hidden_rows(place.move_layers(stack.layers), rows), start=1):
         H = array_ops(hidden).empty_like(hidden, (len(domain) + len(stack.origin), hidden.shape[1]))
         H[: len(domain)] = hidden
         part = replace(stack, means=stack.means[: depth + 1], shares=stack.shares[: depth + 1])
         K = add_layer(K, H, domain, part)
-    return Level(noise, stack, Gram(K, anchors.n_labelled, domain), form, None)
+        kept += [hidden] if keeps_hidden else []
+    return Level(
+        noise, stack, Gram(K, anchors.n_labelled, domain), form, tuple(kept) if keeps_hidden else None
+    )
 
 
 class _AnchorReader:
