@@ -54,7 +54,6 @@ class Denoiser(TransformerMixin, BaseEstimator):
     activation: str
     include_input = False
     device = "cpu"
-    _precision = "highest"  # "high": float32 products on a GPU may round operands to 11 bits, as TF32 does
     _memory_budget: float | None = None  # bytes of hidden rows of a layer; None for a part of the memory
 
     def _check_denoiser(self) -> dict[str, Any]:
@@ -67,7 +66,7 @@ class Denoiser(TransformerMixin, BaseEstimator):
     def _choose_place(self, rows: Any) -> Place:
         """Return where to compute; for rows on a cluster, layers are computed in this process."""
         device = "cpu" if on_cluster(rows) else self.device
-        return choose_place([rows], device, self._precision, self._memory_budget)
+        return choose_place([rows], device, self._memory_budget)
 
     @property
     def _layers(self) -> list[Layer]:
@@ -330,8 +329,6 @@ class MSDA(Denoiser):
     """
 
     __metadata_request__fit = {"sample_domain": True}
-
-    _precision = "high"
 
     def __init__(
         self,

@@ -24,9 +24,3 @@ class SpillingMSDA(MSDA):
     """Keeps no hidden row in memory."""
 
     _memory_budget = 1
-
-
-class PreciseMSDA(MSDA):
-    """Multiplies in full float32 on a device."""
-
-    _precision = "highest"

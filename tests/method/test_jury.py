@@ -149,7 +149,9 @@ def test_the_interval_of_the_error_without_labels_is_that_of_its_prior(rng):
     ends = norm.ppf([0.05, 0.95]) * SETTINGS.error_spread
     expected = [expit(logit(np.maximum(doubt, 1e-3)) + end).mean() for end in ends]
     assert_allclose([found.low, found.high], expected, atol=HALF_A_STEP)
-    narrower = estimate(p, p[:0], np.zeros(0, dtype=int), VoteSettings(error_spread=SETTINGS.error_spread / 2))
+    narrower = estimate(
+        p, p[:0], np.zeros(0, dtype=int), VoteSettings(error_spread=SETTINGS.error_spread / 2)
+    )
     assert found.high - found.low > 1.5 * (narrower.high - narrower.low)
 
 

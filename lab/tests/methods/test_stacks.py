@@ -36,9 +36,7 @@ def test_running_grams_are_those_of_the_concatenation(corpus, n_pivots, device):
     msda = MSDA(3, 0.6, n_pivots=n_pivots, include_input=False, random_state=5).fit(present)
     Z = np.hstack([X, msda.transform(present)])
     names = list(corpus.domains)
-    shared = SharedStack(
-        corpus, first=binarize_rows, place=check_place(device, "highest"), n_pivots=n_pivots, seed=5
-    )
+    shared = SharedStack(corpus, first=binarize_rows, place=check_place(device), n_pivots=n_pivots, seed=5)
     grams = RunningGrams(corpus, PAIRS)
     widths = [30, *(layer.coef.shape[1] for layer in msda.layers_)]
     seen = 0

@@ -140,7 +140,7 @@ def fit_together(
             began, classifier = time.perf_counter(), clone(classifiers[key])
             problem = check_problem(classifier, X, y, sample_domain=domain, dtype=classifier._dtype)
             settings = _fix_layers(classifier)
-            place = choose_place(list(problem.rows.values()), classifier.device, "high")
+            place = choose_place(list(problem.rows.values()), classifier.device)
             with place.set_precision():
                 spent = 0.0
                 if shared is None:

@@ -74,7 +74,8 @@ def run(plan: Plan, results: str | Path, request: Request | None = None) -> Summ
     that say so, which count as done unless ``retry_failed``.
     """
     request = request or Request()
-    place = check_place(request.device)
+    # the paper's methods alone: products of SDA are rounded as well
+    place = replace(check_place(request.device), precision="high")
     methods = _choose_methods(plan, request.methods)
     jobs = request.jobs or os.cpu_count() or 1
     with journal(results) as records:

@@ -38,7 +38,7 @@ class Place:
     """NumPy and SciPy on this machine's processors, or torch on a device. Results are NumPy arrays."""
 
     device: str | None = None  # of torch; None for NumPy
-    precision: str = "high"  # on a device; "highest": products of float32 do not round operands to 11 bits
+    precision: str = "highest"  # on a device; "high": products of float32 round their operands to 11 bits
     memory_budget: float | None = None  # bytes that rows may take there; by default about half of all
 
     @property
@@ -95,9 +95,7 @@ class Place:
             yield piece
 
 
-def check_place(
-    device: Any, precision: str = "high", memory_budget: float | None = None, there: str | None = None
-) -> Place:
+def check_place(device: Any, memory_budget: float | None = None, there: str | None = None) -> Place:
     """Return the place that `device` names: "cpu", or a device of torch.
 
     Rows on an accelerator, `there`, stay there, unless another device is named.
@@ -106,7 +104,7 @@ def check_place(
         raise TypeError(f"device must be a string such as 'cpu' or 'cuda', got {device!r}")
     if device == "cpu":
         device = there or device
-    return Place(None if device == "cpu" else check_device(device), precision, memory_budget)
+    return Place(None if device == "cpu" else check_device(device), memory_budget=memory_budget)
 
 
 def check_device(name: str) -> str:

@@ -231,11 +231,11 @@ def check_fit_rows(estimator: Any, X: Any) -> Rows | CheckedStream:
 
 
 def choose_place(
-    rows: Sequence[Rows | CheckedStream], device: Any, precision: str, memory_budget: float | None = None
+    rows: Sequence[Rows | CheckedStream], device: Any, memory_budget: float | None = None
 ) -> Place:
     """Return where to compute on checked rows: on `device`, or else where some of them are already."""
     names = (X.accelerator if isinstance(X, CheckedStream) else find_accelerator(X) for X in rows)
-    return check_place(device, precision, memory_budget, next(filter(None, names), None))
+    return check_place(device, memory_budget, next(filter(None, names), None))
 
 
 @singledispatch

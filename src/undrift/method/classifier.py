@@ -244,7 +244,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         add_words(problem, taught, settings.teacher.least)
         self.classes_ = problem.classes
         rows = list(problem.rows.values())
-        place = choose_place(rows, "cpu" if any(map(on_cluster, rows)) else self.device, "high")
+        place = choose_place(rows, "cpu" if any(map(on_cluster, rows)) else self.device)
         anchors = draw_anchors(problem, settings.anchors, self.random_state)
         facts = self.list_facts(problem, anchors, has_source=has_source)
         search = Search(problem, anchors, grid, self.n_pivots, settings, place, self.random_state)
@@ -445,7 +445,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
             with last.place.set_precision():
                 fitted = fit_level(anchors, last.level, memory.C, memory.facts, settings, last.place, last)
         else:
-            place = choose_place([anchors.X], self.device, "high")
+            place = choose_place([anchors.X], self.device)
             fitted = refit(memory, self.representation_.layers_, settings, place)
         self._keep(fitted, None)
         return self

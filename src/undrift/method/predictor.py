@@ -201,7 +201,7 @@ class JuryPredictor(TargetResults):
 
     def _score_rows(self, X: Rows) -> np.ndarray:
         """Return the readings' scores of checked rows, without an intercept: (n_readings, n, n_outputs)."""
-        place = choose_place([X], self.device, "high")
+        place = choose_place([X], self.device)
         return self.model_.score(X, self.representation_.layers_, place)
 
     def _answer_lazily(self, method: str, X: Any, **given: Any) -> Any:
