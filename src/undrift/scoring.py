@@ -16,6 +16,7 @@ from .inputs import spell_label
 
 MOST_LABELS = 10  # that a line names
 WIDE_INTERVAL = 0.3  # of a share: from here on its middle says little
+MOST_TOLD = 5  # classes that a story names
 OTHER_LABELS = "labels that the source lacks"
 
 
@@ -205,6 +206,15 @@ def describe_expected(expected: dict[str, Any] | None, when: str = "expected") -
             f"how many are wrong is not known, {low} to {high}: label about 30 rows (undrift label) to know"
         )
     return f"about {expected['error']:.0%} wrong (90% interval {low} to {high}), {when}"
+
+
+def pick_shares(readings: Sequence[Mapping[str, Any]]) -> list[dict[Any, float]]:
+    """Return of every reading the shares of the same few classes: those on which the readings differ most."""
+    shares = [reading["shares"] for reading in readings]
+    labels = list(shares[0]) if shares else []
+    spans = {label: max(own[label] for own in shares) - min(own[label] for own in shares) for label in labels}
+    told = sorted(labels, key=lambda label: -spans[label])[:MOST_TOLD]
+    return [{label: own[label] for label in labels if label in told} for own in shares]
 
 
 def write_class(label: Any) -> str:

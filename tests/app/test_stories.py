@@ -33,3 +33,21 @@ def test_the_stories_that_are_heard_are_told_with_their_class_shares():
     ]
     assert name_winner(APART) == "Most likely (60% of the votes): The story of b."
     assert name_winner([]) == ""
+
+
+def test_of_many_classes_a_story_names_those_that_the_stories_differ_on():
+    labels = [f"class{k}" for k in range(10)]
+    first = dict.fromkeys(labels, 0.1)
+    second = first | {"class3": 0.05, "class8": 0.15}
+    third = first | {"class9": 0.11, "class0": 0.08, "class7": 0.095, "class5": 0.098}
+    told = [
+        {"name": str(i), "story": "A story.", "weight": 0.3, "shares": shares, "agreement": 0.8}
+        for i, shares in enumerate((first, second, third))
+    ]
+    head, *lines = tell_stories(told, "kitchen.csv")
+    assert head.endswith("on up to 20% of the rows. Of 10 classes these differ most:")
+    classes = ["class0", "class3", "class7", "class8", "class9"]
+    assert (
+        lines[1] == "- class0: 10.0%, class3: 5.0%, class7: 10.0%, class8: 15.0%, class9: 10.0%, if: A story."
+    )
+    assert [[part.split(":")[0] for part in line[2:].split(", ")[:-1]] for line in lines] == [classes] * 3

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..scoring import list_shares
+from ..scoring import list_shares, pick_shares
 
 MUCH_DISAGREEMENT = 0.1  # share of rows from which readings count as different
 SOME_VOTES = 0.1  # of a reading that is heard
-MOST_TOLD = 4  # stories
+MOST_STORIES = 4  # that are told
 
 Readings = Sequence[Mapping[str, Any]]  # as `readings_` has them, for one target
 
@@ -29,11 +29,16 @@ def tell_stories(readings: Readings, file: str) -> Iterator[str]:
     if not is_open(readings):
         return
     share = measure_disagreement(readings)
-    told = f"readings differ on up to {share:.0%} of the rows"
-    yield f"The text of {file} alone does not tell its class shares: {told}."
     heard = sorted((each for each in readings if each["weight"] >= SOME_VOTES), key=lambda r: -r["weight"])
-    for reading in heard[:MOST_TOLD]:
-        yield f"- {list_shares(reading['shares'])}, if: {reading['story']}"
+    told = pick_shares(heard[:MOST_STORIES])
+    n_classes = len(heard[0]["shares"])
+    rest = f" Of {n_classes} classes these differ most:" if n_classes > len(told[0]) else ""
+    yield (
+        f"The text of {file} alone does not tell its class shares: readings differ on up to {share:.0%} of "
+        f"the rows.{rest}"
+    )
+    for reading, shares in zip(heard, told, strict=False):
+        yield f"- {list_shares(shares)}, if: {reading['story']}"
 
 
 def name_winner(readings: Readings) -> str:

@@ -36,6 +36,7 @@ from .stories import is_open, tell_stories
 from .terminal import describe_file, format_size
 
 DIFFERENT = "readings-differ"  # code of a warning
+MOST_EXAMPLES = 3  # classes in an example of an option
 EXPLAINED_ROWS, N_WORDS = 10, 5  # that say where and why a student disagrees with its teacher
 
 
@@ -444,7 +445,9 @@ def choose_next(summary: dict[str, Any]) -> Iterator[str]:
         return
     is_open_question = any(map(is_undecided, summary["targets"]))
     if is_open_question:
-        shares = ",".join(f"{label}=..." for label in target["predicted_shares"])
+        labels = list(target["predicted_shares"])
+        shares = ",".join(f"{label}=..." for label in labels[:MOST_EXAMPLES])
+        shares += f",... for all {len(labels)} classes" if len(labels) > MOST_EXAMPLES else ""
         yield (
             f"Do you know the class shares? Add --target-shares {SAME} (as in the source), or numbers: "
             f"--target-shares {shares}"

@@ -12,7 +12,15 @@ import numpy as np
 
 from .._version import __version__
 from ..inputs import spell_label
-from ..scoring import count_effective, error_interval, find_chance, gain_interval, is_no_better, measure_error
+from ..scoring import (
+    count_effective,
+    error_interval,
+    find_chance,
+    gain_interval,
+    is_no_better,
+    measure_error,
+    pick_shares,
+)
 from .classes import describe_classes
 from .data import DomainRows, ReportData, Target
 from .evidence import (
@@ -77,7 +85,8 @@ def describe_readings(given: ReportData) -> list[dict[str, Any]]:
             if reading["weight"] >= LEAST_WEIGHT
         ]
         agreement = min((reading["agreement"] for reading in readings), default=1.0)
-        described.append({"name": target.rows.name, "readings": readings, "differ": agreement < AGREEING})
+        told = [r | {"told": shares} for r, shares in zip(readings, pick_shares(readings), strict=True)]
+        described.append({"name": target.rows.name, "readings": told, "differ": agreement < AGREEING})
     return described
 
 

@@ -24,8 +24,6 @@ from .charts import adaptation_charts
 from .content import adaptation_data, write_percent
 from .data import DomainRows, ReportData
 
-MOST_SHARES = 5  # classes that a story names
-
 
 class Report:
     """Report of an adaptation, as data and as one self-contained HTML page.
@@ -176,18 +174,12 @@ def _make_environment() -> jinja2.Environment:
         "about": write_percent,
         "rate": lambda share: "–" if share is None else write_percent(share),
         "rates": lambda ends: "–" if ends is None else "{} to {}".format(*map(write_percent, ends)),
-        "largest": list_largest,
         "count": lambda value: "–" if value is None else f"{value:,}",
         "marked": mark_code,
         "class": mark_class,
         "signed": lambda value: f"{value:+.3f}".replace("-", "\N{MINUS SIGN}"),
     }
     return environment
-
-
-def list_largest(shares: dict[str, float]) -> list[tuple[str, float]]:
-    """Return the largest class shares, with their classes."""
-    return sorted(shares.items(), key=lambda pair: -pair[1])[:MOST_SHARES]
 
 
 def mark_code(sentence: str) -> Markup:
