@@ -216,7 +216,9 @@ def test_doubts_of_rows_and_vocabulary():
     empty[:40] = 0
     assert list_doubts(X, empty)["empty-rows"].startswith("31% of the target's rows are empty")
     source, target = np.hstack([X, np.zeros((150, 14))]), np.hstack([np.zeros((130, 14)), Z])
-    assert "share almost no vocabulary: 100%" in list_doubts(source, target)["nothing-shared"]
+    text = list_doubts(source, target)["nothing-shared"]
+    assert "share almost no vocabulary: 100%" in text
+    assert "add a bridge (--bridge, or TextAdapter(bridge=True))" in text
     target[:, :2] = Z[:, :2]
     assert "add rows of an intermediate domain" in list_doubts(source, target)["far-apart"]
 

@@ -15,6 +15,7 @@ from undrift.method.gram import Gram
 from undrift.method.problem import UNLABELLED
 from undrift.method.settings import AnchorSettings, Settings
 from undrift.method.teacher import (
+    Given,
     Lesson,
     Noise,
     Words,
@@ -135,6 +136,14 @@ def test_the_weight_of_a_teacher_is_its_trust_in_units_of_log_odds(flipped):
     assert classifier.teacher_weight_[0] == pytest.approx(trust * np.sqrt(np.mean(log_odds**2)), rel=1e-2)
 
 
+def test_an_error_that_a_teacher_is_known_to_make_is_expected_and_its_story_told():
+    labels = exchange(TARGET[1], 0.02)
+    known = fit(Given(labels, story="The labels are those of a form.", error=0.2), source=(None, None))
+    assert known.expected_error_[0]["error"] == pytest.approx(0.2, abs=0.05)
+    assert fit(labels, source=(None, None)).expected_error_[0]["error"] < 0.1
+    assert known.readings_["target"][0]["story"] == "The labels are those of a form."
+
+
 def test_a_good_teacher_is_followed_and_a_source_is_not_needed():
     labels = exchange(TARGET[1], 0.02)
     classifier = fit(labels)
@@ -144,7 +153,7 @@ def test_a_good_teacher_is_followed_and_a_source_is_not_needed():
     assert error(classifier.predict(TARGET[0])) < 0.08
     assert not classifier.memory_.facts.has_source
     assert classifier.classes_.tolist() == [0, 1]
-    rows = choose_source(TARGET[0], read_words((labels, None), 500, np.arange(2)), 2, SETTINGS.teacher)
+    rows = choose_source(TARGET[0], read_words(Given(labels), 500, np.arange(2)), 2, SETTINGS.teacher)
     assert len(rows) == pytest.approx(0.6 * 500, abs=2)
     assert np.mean(labels[rows] != TARGET[1][rows]) < 0.08
 
@@ -275,30 +284,30 @@ CLASSES = np.array(["bad", "good"])
 
 
 def test_labels_alone_are_signs_and_silence_is_zero():
-    words = read_words((["good", None, "bad"], None), 3, CLASSES)
+    words = read_words(Given(["good", None, "bad"]), 3, CLASSES)
     assert words.scores[:, 0].tolist() == [1.0, 0.0, -1.0]
     assert words.codes.tolist() == [1, UNLABELLED, 0]
     assert words.taught.tolist() == [0, 2]
     assert list_taught_classes(
-        {"a": {"teacher": (["x", None], None)}, "b": {"teacher": (["z", "x"], None)}}
+        {"a": {"teacher": Given(["x", None])}, "b": {"teacher": Given(["z", "x"])}}
     ).tolist() == ["x", "z"]
-    assert list_taught_classes({"a": {"teacher": (np.ones((2, 3)), None)}}).tolist() == [0, 1, 2]
+    assert list_taught_classes({"a": {"teacher": Given(np.ones((2, 3)))}}).tolist() == [0, 1, 2]
 
 
 def test_confidence_becomes_log_odds_of_the_second_class():
-    words = read_words((["good", "bad", "good"], [0.8, 0.8, None]), 3, CLASSES)
+    words = read_words(Given(["good", "bad", "good"], [0.8, 0.8, None]), 3, CLASSES)
     np.testing.assert_allclose(words.scores[:2, 0], [np.log(4), -np.log(4)])
     assert words.scores[2, 0] == pytest.approx(np.log(1000), rel=1e-3)  # taken for certain
-    words = read_words((["a", "c"], [0.6, 0.9]), 2, np.array(["a", "b", "c"]))
+    words = read_words(Given(["a", "c"], [0.6, 0.9]), 2, np.array(["a", "b", "c"]))
     np.testing.assert_allclose(words.scores[0] - words.scores[0, 1], [np.log(3), 0, 0], atol=1e-12)
     np.testing.assert_allclose(words.scores.sum(axis=1), 0, atol=1e-12)
 
 
 def test_probabilities_and_their_silent_rows():
-    words = read_words((np.array([[0.2, 0.8], [np.nan, np.nan], [0.75, 0.25]]), None), 3, CLASSES)
+    words = read_words(Given(np.array([[0.2, 0.8], [np.nan, np.nan], [0.75, 0.25]])), 3, CLASSES)
     np.testing.assert_allclose(words.scores[:, 0], [np.log(4), 0, -np.log(3)])
     assert words.codes.tolist() == [1, UNLABELLED, 0]
-    words = read_words((np.array([[0.2, 0.8], [np.nan, np.nan]]), None), 2, CLASSES)
+    words = read_words(Given(np.array([[0.2, 0.8], [np.nan, np.nan]])), 2, CLASSES)
     noise = Noise(0.02, 1.0, np.zeros(2))
     trust = noise.find_trust(SETTINGS.teacher)
     lesson = Lesson(words, np.zeros((2, 1)), noise, np.full(2, 0.5), trust, 0.1)
@@ -317,14 +326,14 @@ def test_probabilities_and_their_silent_rows():
 )
 def test_what_is_refused(given, n, message):
     with pytest.raises(ValueError, match=message):
-        read_words(given, n, CLASSES)
+        read_words(Given(*given), n, CLASSES)
 
 
 def test_too_few_labels_and_one_class_are_refused():
-    few = read_words((["good", "bad"] * 9 + ["good", None], None), 20, CLASSES)
+    few = read_words(Given(["good", "bad"] * 9 + ["good", None]), 20, CLASSES)
     with pytest.raises(ValueError, match="labels for 19 rows, and a student needs at least 20"):
         few.check(CLASSES, "target", 20)
-    one = read_words((["good"] * 20, None), 20, CLASSES)
+    one = read_words(Given(["good"] * 20), 20, CLASSES)
     with pytest.raises(ValueError, match="every row the label 'good'"):
         one.check(CLASSES, "target", 20)
 
@@ -332,11 +341,11 @@ def test_too_few_labels_and_one_class_are_refused():
 def test_words_are_named_as_targets_and_teachers_are():
     X = np.zeros((2, 1))
     assert name_words(None, None, X) == {}
-    assert name_words(["a"], None, X) == {"target": {"teacher": (["a"], None)}}
+    assert name_words(["a"], None, X) == {"target": {"teacher": Given(["a"])}}
     given = name_words({"k": ["a"]}, {"k": [1.0]}, {"k": X, "m": X})
-    assert given == {"k": {"teacher": (["a"], [1.0])}}
+    assert given == {"k": {"teacher": Given(["a"], [1.0])}}
     two = {"k": {"first": ["a"], "second": ["b"]}}
-    assert name_words(two, None, {"k": X}) == {"k": {"first": (["a"], None), "second": (["b"], None)}}
+    assert name_words(two, None, {"k": X}) == {"k": {"first": Given(["a"]), "second": Given(["b"])}}
     with pytest.raises(ValueError, match="teacher_confidence goes with one teacher"):
         name_words(two, {"k": [1.0]}, {"k": X})
     with pytest.raises(ValueError, match="dict"):

@@ -12,7 +12,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.helpers.bilingual import write_reviews
 from undrift import MSDAClassifier, TextAdapter, UndriftWarning, load_model, save_model
 from undrift.errors import UndriftError
-from undrift.text.bridge import MOST_ROWS, STORIES, View, match_shares
+from undrift.text.bridge import (
+    MOST_ROWS,
+    STORIES,
+    Source,
+    View,
+    choose_labels,
+    expect_error,
+    hold_out,
+    match_shares,
+)
 from undrift.text.languages import (
     BLOCK,
     CUT,
@@ -238,7 +247,8 @@ def test_labels_are_carried_over_to_another_language(adapter, chinese):
     assert wrong(adapter, *chinese) <= 0.05
     assert wrong(adapter, *write_reviews("Chinese", 100, seed=1)) <= 0.05
     assert adapter.facts_["bridge"] == {"source_language": "English", "languages": {"target": "Chinese"}}
-    assert [reading["name"] for reading in adapter.readings_["target"]] == list(STORIES)
+    readings = adapter.readings_["target"]
+    assert {reading["name"]: reading["story"] for reading in readings} == STORIES
     assert not [term for term in adapter.terms_ if term.strip().isascii() and term.strip().isalpha()]
 
 
@@ -280,6 +290,51 @@ def test_empty_texts_of_the_target_are_left_out(english, chinese):
     assert len(adapter.predict(texts)) == len(texts)
 
 
+def test_the_same_mix_is_that_of_the_source_in_the_other_language(chinese):
+    english = write_reviews("English", 150, share=0.8)
+    classifier = MSDAClassifier(2, target_shares="source", random_state=0)
+    adapter = TextAdapter(400, classifier=classifier, bridge=True).fit(*english, chinese[0])
+    share = english[1].count("good") / 150
+    assert adapter.target_shares_[0]["good"] == pytest.approx(share)
+    assert np.mean(adapter.predict(chinese[0]) == "good") == pytest.approx(share, abs=0.05)
+    assert classifier.target_shares == "source"
+
+
+def test_the_expected_error_is_that_of_the_vectors_in_the_source_less_what_the_stories_change():
+    source = Source(np.zeros((2, 3)), np.array([0, 1]), np.array(["bad", "good"]), "English", 0.2, 0.25)
+    p = np.array([0.7, 0.8, 0.4, 0.1, np.nan])
+    other = np.array([0.7, 0.8, 0.6, 0.1, np.nan])  # one label in four is changed
+    error = expect_error(source, [np.column_stack([each, 1 - each]) for each in (p, other)])
+    assert error == pytest.approx(0.2 / 0.25 * (0.3 + 0.2 + 0.4 + 0.1) / 4 - (0 + 1 / 4) / 2)
+
+
+def test_the_error_in_the_source_is_that_of_held_out_vectors(rng):
+    vectors, codes = rng.normal(size=(200, 8)), rng.integers(2, size=200)
+    error, doubt = hold_out(vectors, codes)
+    assert error == pytest.approx(0.5, abs=0.12)
+    assert 0 < doubt < 0.5
+    assert hold_out(vectors[:5], np.array([0, 0, 0, 0, 1])) == (0.0, 1.0)
+
+
+def test_an_uneven_source_makes_no_class_the_only_one(chinese):
+    english = write_reviews("English", 200, share=0.9)
+    adapter = small().fit(*english, chinese[0])
+    vectors = next(each for each in adapter.readings_["target"] if each["name"] == "vectors")
+    assert vectors["shares"]["good"] == pytest.approx(chinese[1].count("good") / 200, abs=0.1)
+    assert wrong(adapter, *chinese) <= 0.35  # the stories that assume the source's mix vote too
+    adapter.update(chinese[0][:10], chinese[1][:10])
+    assert wrong(adapter, *chinese) <= 0.1
+
+
+def test_vectors_that_know_one_class_alone_are_refused():
+    p, classes = np.array([[0.9, 0.1], [np.nan, np.nan], [0.6, 0.4]]), np.array(["bad", "good"])
+    with pytest.raises(UndriftError, match=r"every text of uk.csv is 'bad': .* en.csv .* does not know"):
+        choose_labels({"a": p, "b": p}, classes, "uk.csv", "en.csv")
+    both = np.array([[0.9, 0.1], [np.nan, np.nan], [0.4, 0.6]])
+    labels = choose_labels({"a": p, "b": both}, classes, "uk.csv", "en.csv")
+    assert {story: told.tolist() for story, told in labels.items()} == {"b": ["bad", None, "good"]}
+
+
 def test_source_rows_without_a_label_are_left_out(english, chinese):
     labels = [label if i % 2 else None for i, label in enumerate(english[1])]
     assert wrong(small().fit(english[0], labels, chinese[0]), *chinese) <= 0.1
@@ -294,7 +349,7 @@ def test_source_rows_without_a_label_are_left_out(english, chinese):
         ({"y": [None] * 150}, "the source has no label"),
         ({"y": ["good", "bad"]}, "a label for each of 150 documents"),
         ({"teacher": ["good"] * 200}, "makes a teacher itself: drop teacher"),
-        ({"target": [""] * 40 + ["..."]}, "no words in the 41 documents"),
+        ({"target": [""] * 40 + ["..."]}, "target has no text that an encoder could read"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(english, chinese, change, message):

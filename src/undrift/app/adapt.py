@@ -23,7 +23,7 @@ from ..inputs import gather_rows, spell_label
 from ..method import MSDAClassifier, predict_codes
 from ..persist import choose_bits, measure_parts, save_model
 from ..scoring import fitted_svm
-from ..text import BETWEEN, N_TERMS, TermVectorizer, TextAdapter, cross_languages, interleave
+from ..text import N_TERMS, TermVectorizer, TextAdapter, cross_languages, interleave
 from . import terminal
 from .distill import distill_domains, summarize_distilled
 from .domains import (
@@ -135,17 +135,15 @@ class LocalRows:
 
     def _fit_across(self, adapter: TextAdapter, labels: np.ndarray) -> None:
         """Fit the adapter on the targets alone; sentence vectors carry the labels over from the sources."""
-        self.show_stage("counting terms", None)
         documents = {target.name: target.documents for target in self.targets}
-        vectorizer = adapter.new_vectorizer().fit(interleave([*documents.values()]))
-        rows = {name: vectorizer.transform(texts) for name, texts in documents.items()}
         texts = [document for source in self.sources for document in source.documents]
         title = ", ".join(source.path.name for source in self.sources)
-        crossing = cross_languages(texts, labels, documents, rows, title, self.show_stage)
+        crossing = cross_languages(texts, labels, documents, adapter.new_vectorizer(), title, self.show_stage)
         self.show_stage("learning", None)
-        adapter.fit_crossing(vectorizer, crossing, rows, keeps_state=self.job.needs_state)
-        self.X = [*(vectorizer.transform(source.documents) for source in self.sources), *rows.values()]
-        taught = [label for stories in crossing.teacher.values() for label in stories[BETWEEN]]
+        adapter.fit_crossing(crossing, is_named=True, keeps_state=self.job.needs_state)
+        count_terms = crossing.vectorizer.transform
+        self.X = [*(count_terms(source.documents) for source in self.sources), *crossing.rows.values()]
+        taught = [label for told in crossing.list_labels().values() for label in told]
         everything = [document for listed in documents.values() for document in listed]
         path = Path(f"{self.sources[0].name} in {crossing.source_language}")
         self.crossed = replace(

@@ -301,8 +301,8 @@ def describe_bridge(summary: dict[str, Any]) -> Iterator[str]:
         languages = " and ".join(dict.fromkeys(summary["bridge"]["languages"].values()))
         source = summary["bridge"]["source_language"]
         yield (
-            f"Labels came from {source} by sentence vectors; the model reads {languages} alone. Mistakes "
-            "that the vectors repeat are not in the expected error: label some rows to measure it."
+            f"Labels came from {source} by sentence vectors; the model reads {languages} alone. The expected "
+            f"error takes it that the vectors err as on {source}: label some rows to measure it."
         )
 
 

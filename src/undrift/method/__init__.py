@@ -12,4 +12,4 @@ from .problem import TARGET, Name, check_domain_numbers, check_problem, list_row
 from .settings import AnchorSettings, Settings
 from .shares import check_shares
 from .targets import TargetResults, describe_target
-from .teacher import Words
+from .teacher import Given, Words

@@ -17,7 +17,7 @@ from .model import Model
 from .problem import UNLABELLED, Name, check_domain_numbers, check_target_labels
 from .settings import Settings
 from .targets import TargetResults, list_readings
-from .teacher import read_words
+from .teacher import Given, read_words
 
 _DEFAULTS = Settings()
 
@@ -179,7 +179,7 @@ class JuryPredictor(TargetResults):
         domain = self._find_domains(target, sample_domain, X.shape[0])
         p = self.model_.predict(self._score_rows(X), domain)
         if teacher is not None:
-            words = read_words((teacher, teacher_confidence), len(p), self.classes_)
+            words = read_words(Given(teacher, teacher_confidence), len(p), self.classes_)
             weight = np.array([0.0] * self.n_sources_ + self.teacher_weight_ + [0.0])[domain, None]
             scores = words.scores if len(self.classes_) > 2 else np.pad(words.scores, ((0, 0), (1, 0)))
             p = p * np.exp(weight * (scores - scores.max(axis=1, keepdims=True)))

@@ -144,15 +144,16 @@ def tell_taught(
 
     With a source, they are averaged with the shares that its scores show, as far as the teacher was silent.
     """
-    mixes, votes = [], np.zeros(len(lessons))
+    mixes, votes, sentence = [], np.zeros(len(lessons)), f"The labels of {teacher} are right but for noise."
     for i, (by_teacher, guess, shares) in enumerate(zip(lessons, estimated, known, strict=True)):
         votes[i] = teacher in by_teacher or not by_teacher
         told = guess
         if lesson := by_teacher.get(teacher):
             own = (1 + lesson.coverage) / 2 if has_source else 1.0
             told = own * lesson.shares + (1 - own) * guess
+            sentence = lesson.words.story or sentence
         mixes.append(mix_shares(told if shares is None else shares))
-    return Story(teacher, f"The labels of {teacher} are right but for noise.", votes, mixes)
+    return Story(teacher, sentence, votes, mixes)
 
 
 def mix_shares(shares: np.ndarray) -> np.ndarray:

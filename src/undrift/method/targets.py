@@ -250,8 +250,8 @@ def list_doubts(
     if coverage.unseen > _NOTHING_SHARED:
         text = (
             f"the domains share almost no vocabulary: {coverage.unseen:.0%} of the target's entries are "
-            "features (words of a text) that no labelled row has; check that both are in one language, or "
-            "label rows of an intermediate domain"
+            "features (words of a text) that no labelled row has; if they are in two languages, add a bridge "
+            "(--bridge, or TextAdapter(bridge=True)), else label rows of an intermediate domain"
         )
         doubts.append(Doubt("nothing-shared", text))
     elif coverage.unseen > _FAR_APART:

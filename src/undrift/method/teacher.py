@@ -16,7 +16,7 @@ seen. Several teachers are read one by one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,17 @@ _LEAST_WORD = 0.001  # probability of a teacher, that lower ones are raised to
 _LEAST_AGREEMENT = 0.4  # area under the ROC curve of the source's scores for the teacher's classes
 _N_FOLDS = 5
 
-Given = tuple[Any, Any]  # labels and their probabilities, or probabilities of all classes and None
 ONE = "teacher"  # name of a teacher that the user did not name
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a teacher says of the rows of one target, as it was given."""
+
+    labels: Any  # or probabilities of all classes
+    confidence: Any = None  # probabilities of the labels
+    story: str = ""  # the assumption under which the labels are right
+    error: float = 0.0  # share of the labels that is known to be wrong, at least
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,8 @@ class Words:
 
     scores: np.ndarray  # (n, n_outputs) log odds, or signs where it gives labels alone; 0 where it is silent
     codes: np.ndarray  # (n,) its labels, `UNLABELLED` where it is silent
+    story: str = ""  # the assumption under which they are right
+    error: float = 0.0  # share of them that is known to be wrong, at least
 
     @property
     def taught(self) -> np.ndarray:
@@ -55,15 +66,13 @@ class Words:
 
     def take(self, rows: np.ndarray) -> Words:
         """Return the words for some of the rows."""
-        return Words(self.scores[rows], self.codes[rows])
+        return replace(self, scores=self.scores[rows], codes=self.codes[rows])
 
     def lengthen(self, n: int) -> Words:
         """Return the words for n rows, silent on those that are added at the end."""
         added = n - len(self.codes)
-        return Words(
-            np.pad(self.scores, ((0, added), (0, 0))),
-            np.pad(self.codes, (0, added), constant_values=UNLABELLED),
-        )
+        scores = np.pad(self.scores, ((0, added), (0, 0)))
+        return replace(self, scores=scores, codes=np.pad(self.codes, (0, added), constant_values=UNLABELLED))
 
     def check(self, classes: np.ndarray, name: Name, least: int) -> Words:
         """Return the words; refuse a teacher that says too little to learn from."""
@@ -103,13 +112,16 @@ def name_words(teacher: Any, confidence: Any, X_target: Any) -> dict[Name, dict[
             raise ValueError(
                 "teacher_confidence goes with one teacher: give probabilities of several instead"
             )
-        named[name] = {teacher: (told, sure.get(name)) for teacher, told in several.items()}
+        named[name] = {
+            teacher: told if isinstance(told, Given) else Given(told, sure.get(name))
+            for teacher, told in several.items()
+        }
     return named
 
 
 def list_taught_classes(given: Mapping[Name, Mapping[str, Given]]) -> np.ndarray:
     """Return the classes of a teacher's labels; of probabilities, the numbers of their columns."""
-    told = [labels for several in given.values() for labels, _ in several.values()]
+    told = [each.labels for several in given.values() for each in several.values()]
     widths = [np.shape(labels)[1] for labels in told if np.ndim(labels) == 2]
     if widths:
         return np.arange(max(widths))
@@ -123,7 +135,7 @@ def read_words(given: Given, n: int, classes: np.ndarray, name: Name = TARGET) -
 
     Labels are None or NaN, and rows of probabilities NaN, where the teacher is silent.
     """
-    labels, confidence = given
+    labels, confidence = given.labels, given.confidence
     if np.ndim(labels) == 2:
         return _read_probabilities(np.asarray(to_host(labels), dtype=float), n, len(classes), _title(name))
     codes, unknown = find_codes(labels, n, classes, _title(name))
@@ -134,7 +146,7 @@ def read_words(given: Given, n: int, classes: np.ndarray, name: Name = TARGET) -
         )
     is_silent = (codes == UNLABELLED)[:, None]
     scores = signs(codes, len(classes)) if confidence is None else _weigh(codes, confidence, len(classes))
-    return Words(np.where(is_silent, 0.0, scores), codes)
+    return Words(np.where(is_silent, 0.0, scores), codes, given.story, given.error)
 
 
 def _read_probabilities(p: np.ndarray, n: int, n_classes: int, title: str) -> Words:
@@ -325,7 +337,7 @@ def learn_lesson(
     if is_silent.any():
         part = is_silent.mean()
         shares = (1 - part) * shares + part * noise.find_probabilities(scores[is_silent]).mean(axis=0)
-    doubt = _expect_error(noise, held_out, sample.codes)
+    doubt = max(_expect_error(noise, held_out, sample.codes), words.error)
     return Lesson(words, scores, noise, shares, noise.find_trust(settings.teacher), doubt)
 
 

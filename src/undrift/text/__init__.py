@@ -1,7 +1,7 @@
 """Raw text in, predictions out: `TermVectorizer` and `TextAdapter`."""
 
 from .adapter import TextAdapter
-from .bridge import BETWEEN, cross_languages
+from .bridge import cross_languages
 from .distill import DistilledClassifier, ask_teacher, distill
 from .distilled import DistilledText
 from .terms import N_TERMS, TFIDF_LENGTH, DocumentFrequencies, TermVectorizer

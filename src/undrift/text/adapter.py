@@ -137,20 +137,15 @@ class TextAdapter(TextModel):
         source, targets = list(check_documents(documents)), _read_targets(target)
         if len(source) != len(y):
             raise ValueError(f"y must have a label for each of {len(source)} documents; got {len(y)}")
-        vectorizer = self.new_vectorizer().fit(interleave([*targets.values()]))
-        rows = {name: vectorizer.transform(texts) for name, texts in targets.items()}
-        crossing = cross_languages(source, settle_labels(y), targets, rows)
-        X_target = rows if isinstance(target, Mapping) else rows[TARGET]
-        return self.fit_crossing(vectorizer, crossing, X_target, **options)
+        crossing = cross_languages(source, settle_labels(y), targets, self.new_vectorizer())
+        return self.fit_crossing(crossing, is_named=isinstance(target, Mapping), **options)
 
-    def fit_crossing(
-        self, vectorizer: TermVectorizer, crossing: Crossing, X_target: Any, **options: Any
-    ) -> Self:
+    def fit_crossing(self, crossing: Crossing, *, is_named: bool, **options: Any) -> Self:
         """Fit the classifier to rows of the targets, which a source in another language labelled."""
-        by_story: Any = crossing.teacher
-        if not isinstance(X_target, Mapping):
-            (by_story,) = by_story.values()
-        self.fit_rows(vectorizer, None, None, X_target, teacher=by_story, **options)
+        X_target: Any = crossing.rows if is_named else crossing.rows[TARGET]
+        by_story: Any = crossing.teacher if is_named else crossing.teacher[TARGET]
+        given = {"teacher": by_story, "source_shares": crossing.shares, **options}
+        self.fit_rows(crossing.vectorizer, None, None, X_target, **given)
         self.remember(bridge=crossing.facts)
         return self
 
@@ -159,11 +154,23 @@ class TextAdapter(TextModel):
         return TermVectorizer(self.n_terms, tokens=self.tokens)
 
     def fit_rows(
-        self, vectorizer: TermVectorizer, X: Any, y: Any, X_target: Any = None, **options: Any
+        self,
+        vectorizer: TermVectorizer,
+        X: Any,
+        y: Any,
+        X_target: Any = None,
+        *,
+        source_shares: Mapping[Any, float] | None = None,
+        **options: Any,
     ) -> Self:
-        """Fit the classifier to rows of a fitted vectoriser; parameters as of :meth:`MSDAClassifier.fit`."""
+        """Fit the classifier to rows of a fitted vectoriser; parameters as of :meth:`MSDAClassifier.fit`.
+
+        `source_shares` are those of a source whose rows are not given.
+        """
         self.vectorizer_ = vectorizer
         classifier = MSDAClassifier() if self.classifier is None else clone(self.classifier)
+        if source_shares is not None and isinstance(classifier.target_shares, str):
+            classifier.set_params(target_shares=source_shares)
         is_verbose = "ipykernel" in sys.modules if self.verbose is None else self.verbose
         if is_verbose:
             classifier.set_params(verbose=True)

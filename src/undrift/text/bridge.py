@@ -10,6 +10,10 @@ In the last two stories two views of the target teach each other (Blum and Mitch
 the terms of its texts. Each learns the labels of the other, by least squares, and answers for rows that it
 has not learnt. The class shares stay those of the story. The labels are those of both views and of the answer
 that they began with. In the first story they would make a frequent class more frequent still.
+
+A student of the labels cannot see mistakes that the vectors repeat. So the labels come with an error: that of
+the vectors on held-out texts of the source, times their doubt of the target over their doubt of the source,
+less the share of the labels that the stories change.
 """
 
 from __future__ import annotations
@@ -22,17 +26,26 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
 
 from ..core import Rows
 from ..errors import UndriftError, warn
 from ..inputs import missing_mask
-from .languages import check_language, encode_texts
+from ..method import Given
+from .languages import LANGUAGES, check_language, encode_texts
+from .terms import TermVectorizer
+from .tokens import interleave
 
 ShowStage = Callable[[str, float | None], None]  # takes the name of a stage, and the share of it that is done
 
 BETWEEN = "vectors and terms"
-STORIES = ("vectors", BETWEEN, "vectors and terms, same mix")
+STORIES = {
+    "vectors": "A sentence means the same in both languages. The mix of classes follows from it.",
+    BETWEEN: "The truth is between the two other stories.",
+    "vectors and terms, same mix": "The mix of classes is as in the source.",
+}
 MIX_PART = 1 / 3  # of the answer with means removed, in the story between
+N_FOLDS = 5  # of the source, for the error of its vectors
 C = 1.0  # weight of the errors of logistic regression on vectors of length 1
 N_ROUNDS = 2  # in which both views learn from each other
 FIRST_PART = 0.5  # of the first answer, against the mean of both views
@@ -51,15 +64,29 @@ class Source:
     codes: np.ndarray  # (n,) positions in `classes`
     classes: np.ndarray  # in sorted order
     language: str
+    error: float  # of held-out texts, by their vectors
+    doubt: float  # of logistic regression about these
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of every class."""
+        return np.bincount(self.codes, minlength=len(self.classes)) / len(self.codes)
 
 
 @dataclass(frozen=True, eq=False)
 class Crossing:
     """What a source in another language says of every target, by the names of the targets."""
 
-    teacher: dict[str, dict[str, np.ndarray]]  # labels under every story, None where a text is empty
+    vectorizer: TermVectorizer  # of the targets' terms
+    rows: dict[str, Rows]
+    teacher: dict[str, dict[str, Given]]  # labels under every story, None where a text is empty
+    shares: dict[Any, float]  # of the classes in the source
     source_language: str
     languages: dict[str, str]  # of the targets
+
+    def list_labels(self) -> dict[str, np.ndarray]:
+        """Return the labels of one story for every target, that between the others where there is one."""
+        return {name: told.get(BETWEEN, [*told.values()][-1]).labels for name, told in self.teacher.items()}
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -71,17 +98,21 @@ def cross_languages(
     documents: Sequence[str],
     y: Any,
     targets: Mapping[str, Sequence[str]],
-    rows: Mapping[str, Rows],
+    vectorizer: TermVectorizer,
     title: str = "the source",
     show_stage: ShowStage | None = None,
 ) -> Crossing:
-    """Ask a source in another language about the texts of every target, whose terms are `rows`.
+    """Fit a vectoriser to the texts of the targets, and ask a source in another language about them.
 
     `title` names the source in messages.
     """
     languages = {name: check_language(texts, name) for name, texts in targets.items()}
+    if show_stage is not None:
+        show_stage("counting terms", None)
+    vectorizer.fit(interleave([*targets.values()]))
+    rows = {name: vectorizer.transform(texts) for name, texts in targets.items()}
     source = read_source(documents, y, title, show_stage)
-    teacher: dict[str, dict[str, np.ndarray]] = {}
+    teacher: dict[str, dict[str, Given]] = {}
     for name, texts in targets.items():
         vectors = encode_texts(texts, _name_stage(name, show_stage))
         if languages[name] == source.language:
@@ -91,14 +122,47 @@ def cross_languages(
                 code="same-language",
             )
         stories = tell_stories(source, vectors, rows[name])
-        teacher[name] = {story: _choose_labels(p, source.classes) for story, p in stories.items()}
-    return Crossing(teacher, source.language, languages)
+        labels = choose_labels(stories, source.classes, name, title)
+        error = expect_error(source, [*stories.values()])
+        teacher[name] = {
+            story: Given(told, story=STORIES[story], error=error) for story, told in labels.items()
+        }
+    shares = dict(zip(source.classes.tolist(), source.shares.tolist(), strict=True))
+    return Crossing(vectorizer, rows, teacher, shares, source.language, languages)
 
 
-def _choose_labels(p: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    labels = classes.astype(object)[np.nan_to_num(p).argmax(axis=1)]
-    labels[np.isnan(p[:, 0])] = None
-    return labels
+def expect_error(source: Source, stories: Sequence[np.ndarray]) -> float:
+    """Return the error to expect of the stories' labels, from their probabilities, those of vectors first.
+
+    Labels that differ from others with an error e on a share c of the rows err on |e - c| at least.
+    """
+    vectors, *_ = read = [p[~np.isnan(p[:, 0])] for p in stories]
+    error = source.error * float(1 - vectors.max(axis=1).mean()) / source.doubt
+    changed = [np.mean(p.argmax(axis=1) != vectors.argmax(axis=1)) for p in read]
+    return min(abs(error - float(np.mean(changed))), 1 - 1 / len(source.classes))
+
+
+def choose_labels(
+    stories: Mapping[str, np.ndarray], classes: np.ndarray, name: str, title: str
+) -> dict[str, np.ndarray]:
+    """Return the labels of every story, None where a text is empty.
+
+    A story under which every text is of one class is left out; where that is all of them, it is refused.
+    """
+    chosen = {}
+    for story, p in stories.items():
+        labels = classes.astype(object)[np.nan_to_num(p).argmax(axis=1)]
+        labels[np.isnan(p[:, 0])] = None
+        said = set(labels.tolist()) - {None}
+        if len(said) > 1:
+            chosen[story] = labels
+    if not chosen:
+        raise UndriftError(
+            f"by its sentence vectors every text of {name} is {said.pop()!r}: either the labels of {title} "
+            "are not about such texts, or the encoder does not know their language (it knows "
+            f"{', '.join(LANGUAGES)})"
+        )
+    return chosen
 
 
 def _name_stage(title: str, show_stage: ShowStage | None) -> Any:
@@ -119,7 +183,21 @@ def read_source(documents: Sequence[str], y: Any, title: str, show_stage: ShowSt
     classes, codes = np.unique(np.array(labels[known[is_read]].tolist()), return_inverse=True)
     if len(classes) < 2:
         raise UndriftError(f"{title} has labels of one class alone; a bridge needs two at least")
-    return Source(vectors[is_read], codes, classes, language)
+    return Source(vectors[is_read], codes, classes, language, *hold_out(vectors[is_read], codes))
+
+
+def hold_out(vectors: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
+    """Return error and doubt of logistic regression on held-out rows; 0 and 1 where a class is too small."""
+    n_folds = min(N_FOLDS, int(np.bincount(codes).min()))
+    if n_folds < 2:
+        return 0.0, 1.0
+    p = cross_val_predict(new_learner(), vectors, codes, cv=n_folds, method="predict_proba")
+    return float(np.mean(p.argmax(axis=1) != codes)), float(1 - p.max(axis=1).mean())
+
+
+def new_learner() -> LogisticRegression:
+    """Return logistic regression on vectors; without equal weights a frequent class would be the only one."""
+    return LogisticRegression(C=C, max_iter=300, class_weight="balanced")
 
 
 def tell_stories(source: Source, vectors: np.ndarray, rows: Rows) -> dict[str, np.ndarray]:
@@ -131,18 +209,23 @@ def tell_stories(source: Source, vectors: np.ndarray, rows: Rows) -> dict[str, n
     V, T = vectors[is_read], rows[is_read]
     views = [View.learn(T, TERM_RIDGE), View.learn(V, VECTOR_RIDGE)]
     meaning, mix = ask_vectors(source, V)
-    between = teach_each_other(views, MIX_PART * mix + (1 - MIX_PART) * meaning)
+    source_mix = match_shares(np.log(np.maximum(mix, 1e-12)), source.shares, 1.0)
+    between = teach_each_other(views, MIX_PART * source_mix + (1 - MIX_PART) * meaning)
+    same_mix = teach_each_other(views, mix, source.shares)
     stories = {}
-    for name, p in zip(STORIES, (meaning, between, teach_each_other(views, mix)), strict=True):
+    for name, p in zip(STORIES, (meaning, between, same_mix), strict=True):
         stories[name] = np.full((len(vectors), len(source.classes)), np.nan)
         stories[name][is_read] = p
     return stories
 
 
 def ask_vectors(source: Source, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probabilities of target texts by their vectors, as they are and with means removed."""
+    """Return the probabilities of target texts by their vectors, as they are and with means removed.
+
+    All classes of the source count alike.
+    """
     centred = source.vectors - source.vectors.mean(axis=0), vectors - vectors.mean(axis=0)
-    model = LogisticRegression(C=C, max_iter=300)
+    model = new_learner()
     meaning = model.fit(source.vectors, source.codes).predict_proba(vectors)
     return meaning, model.fit(centred[0], source.codes).predict_proba(centred[1])
 
@@ -183,10 +266,17 @@ def _multiply(A: Any, B: Any) -> np.ndarray:
     return np.asarray(product.toarray() if hasattr(product, "toarray") else product, dtype=np.float64)
 
 
-def teach_each_other(views: Sequence[View], p: np.ndarray) -> np.ndarray:
-    """Return the probabilities of both views after rounds in which each learns the labels of the other."""
+def teach_each_other(views: Sequence[View], p: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
+    """Return the probabilities of both views after rounds in which each learns the labels of the other.
+
+    `shares` are those of the classes, to which `p` is made to fit; by default those of the labels of `p`.
+    """
     n_classes, first = p.shape[1], _scale(np.log(np.maximum(p, LEAST_SHARE)))
-    shares = np.maximum(np.bincount(p.argmax(axis=1), minlength=n_classes) / len(p), LEAST_SHARE)
+    if shares is None:
+        shares = _count_shares(p)
+    else:
+        p = match_shares(first, shares)
+    shares = np.maximum(shares, LEAST_SHARE)
     for _ in range(N_ROUNDS):
         said = []
         for view in views:
@@ -198,17 +288,22 @@ def teach_each_other(views: Sequence[View], p: np.ndarray) -> np.ndarray:
     return p
 
 
+def _count_shares(p: np.ndarray) -> np.ndarray:
+    """Return the shares of the labels."""
+    return np.bincount(p.argmax(axis=1), minlength=p.shape[1]) / len(p)
+
+
 def _scale(scores: np.ndarray) -> np.ndarray:
     """Return scores without their mean over classes, of mean square 1."""
     scores = scores - scores.mean(axis=1, keepdims=True)
     return scores / (np.sqrt(np.mean(scores**2)) or 1.0)
 
 
-def match_shares(scores: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def match_shares(scores: np.ndarray, shares: np.ndarray, sharpness: float = SHARPNESS) -> np.ndarray:
     """Return probabilities that rise with the scores, and whose means are the shares."""
     offset = np.log(shares)
     for _ in range(100):
-        p = softmax(SHARPNESS * scores + offset, axis=1)
+        p = softmax(sharpness * scores + offset, axis=1)
         step = np.log(shares) - np.log(np.maximum(p.mean(axis=0), 1e-9))
         offset += step
         if np.abs(step).max() < 1e-3:

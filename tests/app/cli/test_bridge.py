@@ -106,6 +106,29 @@ def test_text_that_the_encoder_cannot_read_is_refused(files, undrift):
     assert "chinese.csv is in Devanagari script" in check_refused(undrift, files, BRIDGE)
 
 
+def test_a_file_without_text_is_named(files, undrift):
+    write_file("chinese.csv", ["...", " ", "!"] * 20, ["good"] * 60, column="truth")
+    assert "chinese.csv has no text that an encoder could read" in check_refused(undrift, files, BRIDGE)
+
+
+def test_the_same_mix_is_that_of_the_source_file(files, undrift):
+    write_file("english.csv", *write_reviews("English", 150, share=0.8))
+    status, out, err = undrift(*BRIDGE, "--target-shares", "same")
+    assert status == 0, err
+    assert "given bad 24.0%, good 76.0%" in " ".join(out.split())
+
+
+def test_stories_are_told_where_the_readings_differ(files, undrift):
+    write_file("english.csv", *write_reviews("English", 150, share=0.9))
+    write_file("chinese.csv", *write_reviews("Chinese", 200, share=0.1), column="truth")
+    status, out, err = undrift(*BRIDGE)
+    assert status == 0, err
+    told = " ".join(out.split())
+    assert "if: A sentence means the same in both languages." in told
+    assert "if: The mix of classes is as in the source." in told
+    assert "The expected error takes it that the vectors err as on English" in told
+
+
 def test_mixed_languages_are_said_in_one_line(files, undrift):
     texts, labels = (
         a[:60] + b[:40]
