@@ -24,10 +24,10 @@ def count_processors() -> int:
 
 def measure_memory(root: Path = ROOT) -> float:
     """Return the bytes of memory that this process may use."""
-    names, own = getattr(os, "sysconf_names", {}), UNKNOWN_MEMORY
+    names, whole = getattr(os, "sysconf_names", {}), UNKNOWN_MEMORY
     if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
-        own = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return min([own, *_read_limits(root)])
+        whole = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return min([whole, *_read_limits(root)])
 
 
 def _read_limits(root: Path) -> Iterator[float]:

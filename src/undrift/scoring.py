@@ -212,9 +212,9 @@ def pick_shares(readings: Sequence[Mapping[str, Any]]) -> list[dict[Any, float]]
     """Return of every reading the shares of the same few classes: those on which the readings differ most."""
     shares = [reading["shares"] for reading in readings]
     labels = list(shares[0]) if shares else []
-    spans = {label: max(own[label] for own in shares) - min(own[label] for own in shares) for label in labels}
-    told = sorted(labels, key=lambda label: -spans[label])[:MOST_TOLD]
-    return [{label: own[label] for label in labels if label in told} for own in shares]
+    spans = {label: np.ptp([mix[label] for mix in shares]) for label in labels}
+    widest = sorted(labels, key=lambda label: -spans[label])[:MOST_TOLD]
+    return [{label: mix[label] for label in labels if label in widest} for mix in shares]
 
 
 def write_class(label: Any) -> str:

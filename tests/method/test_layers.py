@@ -157,7 +157,7 @@ def test_inner_products_are_those_of_concatenated_layers(rng, form, n_classes, n
 def test_inner_products_on_torch_are_those_on_the_host(rng, device):
     pytest.importorskip("torch")
     given = make_rows(rng, 3, 2)
-    place = choose_place([given[0]], device, "highest")
+    place = choose_place([given[0]], device)
     expected = grow(np.array, *given)[1][-1]
     with place.set_precision():
         anchors, levels = grow(np.array, *given, place=place)

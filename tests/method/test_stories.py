@@ -113,7 +113,8 @@ def test_shares_known_of_one_target_leave_the_others_as_they_were():
 
 
 def teach(shares, coverage):
-    return {"llm": SimpleNamespace(shares=np.array(shares), coverage=coverage)}
+    words = SimpleNamespace(story="")
+    return {"llm": SimpleNamespace(shares=np.array(shares), coverage=coverage, words=words)}
 
 
 def test_the_mix_of_a_teacher_s_story():

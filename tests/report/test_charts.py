@@ -85,7 +85,8 @@ def test_stories_are_told_where_readings_differ_and_only_there(few_rows):
     model.readings_ = {"target": READINGS}
     report = adaptation_report(model, X, y, Z)
     (told,) = report.to_dict()["readings"]
-    assert told == {"name": "target", "readings": [READINGS[1], READINGS[0]], "differ": True}
+    readings = [reading | {"told": reading["shares"]} for reading in (READINGS[1], READINGS[0])]
+    assert told == {"name": "target", "readings": readings, "differ": True}
     text = shown_text(report)
     assert "Mix kept. Weight 70% . Then: no 50% , yes 50% ." in text
     assert "Words kept. Weight 30% . Then: no 88% , yes 12% ." in text

@@ -170,7 +170,7 @@ class ClusterRows(LocalRows):
             for path, text, columns, option in zip(paths, texts, labels, options, strict=True)
         ]
         every_shard = [shard for domain_shards in shards for shard in domain_shards]
-        heads = [list(islice(own[0].documents(), SAMPLE_DOCUMENTS)) for own in shards]
+        heads = [list(islice(shard[0].documents(), SAMPLE_DOCUMENTS)) for shard in shards]
         vectorizer.choose_tokens(interleave(heads))
         n_head = -(-HEAD_DOCUMENTS // max(map(len, shards)))
         surveyed, frequencies = survey_shards(every_shard, vectorizer, n_head)

@@ -1,4 +1,4 @@
-"""Apply a saved model to new rows: every file is a target of its own, with its class shares and threshold."""
+"""Apply a saved model to new rows: every file is a target, with its class shares and threshold."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class TextAdapter(TextModel):
         source, targets = [] if documents is None else _read_once(documents), _read_targets(target)
         vectorizer = self.new_vectorizer().fit(interleave([source, *targets.values()]))
         X = None if documents is None else vectorizer.transform(source)
-        rows = {name: vectorizer.transform(own) for name, own in targets.items()}
+        rows = {name: vectorizer.transform(texts) for name, texts in targets.items()}
         X_target = rows if isinstance(target, Mapping) else rows.get(TARGET)
         return self.fit_rows(vectorizer, X, y, X_target, **options)
 
