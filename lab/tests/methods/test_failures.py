@@ -78,7 +78,7 @@ def test_a_source_that_cannot_be_cross_validated_is_named(part, message):
 
 def test_an_error_at_one_depth_leaves_the_other(ran, monkeypatch):
     plan = PLAN.replace("[0.5, 0.8]", "[0.5]")  # one stack, the shallow classifiers first
-    first_call_fails(monkeypatch, msda, "predict_targets", 2)
+    first_call_fails(monkeypatch, msda.Hyperplanes, "fit", 2)
     errors, failed = ran(["msda-1", "msda-3"], plan)
     assert failed == {
         ("msda-1", f"{source}->{target}"): f"ArithmeticError: no luck {number}"

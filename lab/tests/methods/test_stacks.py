@@ -7,14 +7,8 @@ from numpy.testing import assert_allclose
 from undrift import MSDA
 from undrift.inputs.device import check_place
 from undrift_lab.baselines.rows import presence as binarize_rows
-from undrift_lab.methods.stacks import RunningGrams, SharedStack
+from undrift_lab.methods.stacks import LabelledRows, SharedStack
 from undrift_lab.parts import CorpusSpec, load_corpus, part_rows, take_columns
-
-PAIRS = [
-    (("books", "train"), ("books", "train")),
-    (("dvd", "test"), ("books", "train")),
-    (("dvd", "all"), ("dvd", "all")),
-]
 
 
 @pytest.fixture(scope="module")
@@ -30,22 +24,30 @@ def stacked(corpus):
 
 @pytest.mark.parametrize("n_pivots", [None, 12])
 @pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
-def test_running_grams_are_those_of_the_concatenation(corpus, n_pivots, device):
+def test_inner_products_and_scores_are_those_of_the_concatenation(corpus, n_pivots, device):
     X, domain = stacked(corpus)
     present = (X > 0).astype(float)
     msda = MSDA(3, 0.6, n_pivots=n_pivots, include_input=False, random_state=5).fit(present)
     Z = np.hstack([X, msda.transform(present)])
     names = list(corpus.domains)
     shared = SharedStack(corpus, first=binarize_rows, place=check_place(device), n_pivots=n_pivots, seed=5)
-    grams = RunningGrams(corpus, PAIRS)
+    labelled = LabelledRows(corpus, ["books", "dvd"], ["dvd", "toys"])
     widths = [30, *(layer.coef.shape[1] for layer in msda.layers_)]
-    seen = 0
+    coef, seen = np.random.default_rng(0).normal(size=(len(corpus.domains["books"].train), 2)), 0
     for level, width in zip(shared.levels(0.6, 3), widths, strict=True):
-        grams.add(level)
+        labelled.add(level)
         seen += width
-        for left, right in PAIRS:
-            A, B = (Z[domain == names.index(p[0])][part_rows(corpus, p)][:, :seen] for p in (left, right))
-            assert_allclose(grams[left, right], A @ B.T, rtol=1e-9, atol=1e-9)
+
+        def rows(name, part, seen=seen):
+            return Z[domain == names.index(name)][part_rows(corpus, (name, part))][:, :seen]
+
+        for source in ("books", "dvd"):
+            A = rows(source, "train")
+            assert_allclose(labelled.gram(source), A @ A.T, rtol=1e-9, atol=1e-9)
+        weights = labelled.weigh("books", coef)
+        for target in ("dvd", "toys"):
+            expected = rows(target, "test") @ (rows("books", "train").T @ coef)
+            assert_allclose(labelled.score(target, weights), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_fewer_columns_are_the_first(corpus):

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from ..baselines.rows import presence
-from ..parts import Part
 from .cells import Bench, Cell, Finding, GridPoint, Outcome, attempt, group_cells
 from .resources import measure_time
-from .stacks import Level, RunningGrams, SharedStack
-from .svm import SourceProblem, bench_problem, choose_C, predict_targets
+from .stacks import LabelledRows, Level, SharedStack
+from .svm import Hyperplanes, SourceProblem, bench_problem, choose_C
 
 Wanted = tuple[str, int]  # source, depth
 
@@ -40,6 +39,16 @@ def classify_stacks(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True)
+class Solved:
+    """Predictions of the targets of a source at one depth, or what stopped them, and what they took."""
+
+    point: GridPoint
+    predicted: Mapping[str, np.ndarray] | Exception
+    represent_seconds: float
+    classify_seconds: float
+
+
+@dataclass(frozen=True)
 class StackedTasks:
     """Cells whose rows go through the same stacks, and the labelled problem of each source."""
 
@@ -49,19 +58,29 @@ class StackedTasks:
     fitted_on: str
 
     def outcomes(self) -> Iterator[Finding]:
-        """Choose noise and C for each source and depth; then learn those stacks, and classify."""
+        """Predict at every noise level; then choose it, and C, for each source and depth.
+
+        Where a level was explored by an earlier run, its stack is learnt again if it is chosen.
+        """
         setting = self.bench.setting
         points = [point for point in self.bench.grid if self._is_for_these_cells(point)]
+        solved: dict[tuple[float, Wanted], Solved] = {}
         if len(setting.noise) * len(setting.Cs) > 1:
-            for point in self._explore(points):
-                points.append(point)
-                yield point
+            for noise in setting.noise:
+                known = {(point.source, point.depth) for point in points if point.noise == noise}
+                new = self._solve(noise, {wanted: None for wanted in self.wanted if wanted not in known})
+                solved |= {(noise, wanted): own for wanted, own in new.items()}
+                points += [own.point for own in new.values()]
+                yield from (own.point for own in new.values())
         chosen = {wanted: self._choose(points, wanted) for wanted in self.wanted}
         # each noise level counted once for every time it was explored
         seconds = float(np.sum([*{(point.noise, point.seconds): point.seconds for point in points}.values()]))
         for noise in sorted({point.noise for point in chosen.values()}):
             here = {wanted: point for wanted, point in chosen.items() if point.noise == noise}
-            yield from self._classify(noise, here, seconds)
+            left = {wanted: point for wanted, point in here.items() if (noise, wanted) not in solved}
+            solved |= {(noise, wanted): own for wanted, own in self._solve(noise, left).items()}
+            for wanted in here:
+                yield from self._report(wanted, solved[noise, wanted], seconds)
 
     @cached_property
     def stack(self) -> SharedStack:
@@ -85,27 +104,46 @@ class StackedTasks:
         """Tell whether an earlier run scored this for one of these cells, and for a stack like theirs."""
         return point.fitted_on == self.fitted_on and (point.source, point.depth) in self.wanted
 
-    def _explore(self, known: Sequence[GridPoint]) -> Iterator[GridPoint]:
-        """Score what is not known yet of the grid, noise level by noise level."""
-        known_keys = {(point.noise, point.source, point.depth) for point in known}
-        for noise in self.bench.setting.noise:
-            missing = [wanted for wanted in self.wanted if (noise, *wanted) not in known_keys]
-            if missing:
-                yield from self._explore_level(noise, missing)
-
-    def _explore_level(self, noise: float, missing: Sequence[Wanted]) -> Iterator[GridPoint]:
-        began, Cs = time.perf_counter(), self.bench.setting.Cs
-        grams = RunningGrams(self.bench.corpus, dict.fromkeys(_within(source) for source, _ in missing))
-        scores: dict[Wanted, tuple[float, float]] = {}
-        for level in self.stack.levels(noise, max(depth for _, depth in missing)):
-            grams.add(level)
-            here = [source for source, depth in missing if depth == level.depth]
-            jobs = (delayed(choose_C)(grams[_within(s)], self.problems[s], Cs, True) for s in here)
-            found = Parallel(self.bench.jobs, prefer="threads")(jobs)
-            scores |= {(source, level.depth): score for source, score in zip(here, found, strict=True)}
+    def _solve(self, noise: float, points: Mapping[Wanted, GridPoint | None]) -> dict[Wanted, Solved]:
+        """Learn one stack, and predict by it; where no point is given, C is chosen on the source."""
+        if not points:
+            return {}
+        began, cells = time.perf_counter(), [cell for cell in self.cells if _wanted_by(cell) in points]
+        rows = LabelledRows(
+            self.bench.corpus, (cell.source for cell in cells), (cell.target for cell in cells)
+        )
+        found: list[Solved] = []
+        for level in self.stack.levels(noise, max(depth for _, depth in points)):
+            rows.add(level)
+            here = [source for source, depth in points if depth == level.depth]
+            jobs = (delayed(self._solve_source)(rows, level, noise, s, points[s, level.depth]) for s in here)
+            found += Parallel(self.bench.jobs, prefer="threads")(jobs)
         seconds = time.perf_counter() - began
-        for (source, depth), (C, score) in scores.items():
-            yield GridPoint(source, self.fitted_on, noise, depth, C, score, seconds)
+        return {
+            (own.point.source, own.point.depth): replace(own, point=replace(own.point, seconds=seconds))
+            for own in found
+        }
+
+    def _solve_source(
+        self, rows: LabelledRows, level: Level, noise: float, source: str, point: GridPoint | None
+    ) -> Solved:
+        """Train on a source and predict its targets, once C is known."""
+        K, problem = rows.gram(source), self.problems[source]
+        if point is None:
+            C, score = choose_C(K, problem, self.bench.setting.Cs, True)
+            point = GridPoint(source, self.fitted_on, noise, level.depth, C, score, 0.0)
+        targets = [cell.target for cell in self.cells if _wanted_by(cell) == (source, level.depth)]
+
+        def predict() -> dict[str, np.ndarray]:
+            svm = Hyperplanes.fit(K, problem, point.C)
+            weights = rows.weigh(source, svm.coef)
+            return {target: svm.predict(rows.score(target, weights)) for target in targets}
+
+        try:
+            predicted, seconds = measure_time(predict)
+        except Exception as error:  # of this source; told with its cells
+            return Solved(point, error, level.seconds, 0.0)
+        return Solved(point, predicted, level.seconds, seconds)
 
     def _choose(self, points: Sequence[GridPoint], wanted: Wanted) -> GridPoint:
         """The best noise level, the lowest of several."""
@@ -117,37 +155,19 @@ class StackedTasks:
             return GridPoint(source, self.fitted_on, setting.noise[0], depth, setting.Cs[0], None, 0.0)
         return min(points, key=lambda point: (-(point.score or 0.0), point.noise))
 
-    def _classify(
-        self, noise: float, chosen: Mapping[Wanted, GridPoint], grid_seconds: float
-    ) -> Iterator[Finding]:
-        """Learn one stack and yield, depth by depth, the outcomes of the sources that chose it."""
-        cells = [cell for cell in self.cells if (cell.source, depth_of(cell.method)) in chosen]
-        pairs = dict.fromkeys(pair for cell in cells for pair in (_within(cell.source), _across(cell)))
-        grams = RunningGrams(self.bench.corpus, pairs)
-        for level in self.stack.levels(noise, max(depth for _, depth in chosen)):
-            grams.add(level)
-            here = [cell for cell in cells if depth_of(cell.method) == level.depth]
-            for source, group in group_cells(here, "source").items():
-                point = chosen[source, level.depth]
-                yield from attempt(group, self._classify_source, grams, level, group, point, grid_seconds)
-
-    def _classify_source(
-        self, grams: RunningGrams, level: Level, cells: Sequence[Cell], point: GridPoint, grid_seconds: float
-    ) -> Iterator[Outcome]:
-        problem, tests = self.problems[point.source], {cell.target: grams[_across(cell)] for cell in cells}
-        predicted, seconds = measure_time(
-            predict_targets, grams[_within(point.source)], problem, point.C, tests
-        )
+    def _report(self, wanted: Wanted, solved: Solved, grid_seconds: float) -> Iterator[Finding]:
+        """Yield the outcomes of a source at one depth."""
+        cells = [cell for cell in self.cells if _wanted_by(cell) == wanted]
+        if isinstance(solved.predicted, Exception):
+            yield from attempt(cells, solved.predicted)
+            return
+        point = solved.point
         params = {"noise": point.noise, "n_layers": point.depth, "C": point.C}
         details = {"cv_error": None if point.score is None else round(1 - point.score, 6)}
         for cell in cells:
-            spent = level.seconds, seconds, grid_seconds
-            yield Outcome(cell, predicted[cell.target], params, *spent, details)
+            spent = solved.represent_seconds, solved.classify_seconds, grid_seconds
+            yield Outcome(cell, solved.predicted[cell.target], params, *spent, details)
 
 
-def _within(source: str) -> tuple[Part, Part]:
-    return (source, "train"), (source, "train")
-
-
-def _across(cell: Cell) -> tuple[Part, Part]:
-    return (cell.target, "test"), (cell.source, "train")
+def _wanted_by(cell: Cell) -> Wanted:
+    return cell.source, depth_of(cell.method)

@@ -1,13 +1,13 @@
-"""One stack for all tasks of a corpus, and the running inner products that its classifiers need.
+"""One stack for all tasks of a corpus, and what its classifiers need of the rows.
 
-The layers of a noise level are learnt once from the rows of all domains. Classifiers know rows by inner
-products alone, so a level gives those between *parts* (the train rows of one domain, the test rows of
-another), and the sums over levels are the Gram matrices of every depth; ``[h^0, ..., h^l]`` is never built.
+The layers of a noise level are learnt once from the rows of all domains. Classifiers are trained on inner
+products alone; the sums over levels are the Gram matrices of every depth. Of ``[h^0, ..., h^l]`` only the
+labelled rows are kept, for the scores of those that are predicted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -40,26 +40,53 @@ def row_products(A: Rows, B: Rows) -> Array:
     return np.asarray((A @ B.T).toarray()) if sp.issparse(A) else A @ B.T
 
 
-class RunningGrams:
-    """Inner products between pairs of parts, summed over the levels added so far."""
+class LabelledRows:
+    """Labelled rows of some domains at all levels added so far, beside one another.
 
-    def __init__(self, corpus: Corpus, pairs: Iterable[tuple[Part, Part]]) -> None:
-        self._corpus = corpus
-        self._sums: dict[tuple[Part, Part], Array] = dict.fromkeys(pairs)
+    The inner products of a domain's train rows are summed as levels come. Test rows are scored by their
+    values: their inner products with all sources are more, and take longer.
+    """
+
+    def __init__(self, corpus: Corpus, sources: Iterable[str], targets: Iterable[str]) -> None:
+        train = [(name, "train") for name in dict.fromkeys(sources)]
+        test = [(name, "test") for name in dict.fromkeys(targets)]
+        self._rows = {part: part_rows(corpus, part) for part in [*train, *test]}
+        self._same = {part: (part[0], "train") for part in test if self._equals_train(part)}
+        self._levels: dict[Part, list[Rows]] = {part: [] for part in self._rows if part not in self._same}
+        self._grams: dict[str, Array] = {name: None for name, _ in train}
+
+    def _equals_train(self, part: Part) -> bool:
+        train = self._rows.get((part[0], "train"))
+        return train is not None and np.array_equal(train, self._rows[part])
 
     def add(self, level: Level) -> None:
-        """Add the inner products of one level."""
-        parts = dict.fromkeys(part for pair in self._sums for part in pair)
-        rows = {part: level.rows(part[0], part_rows(self._corpus, part)) for part in parts}
-        for (left, right), total in self._sums.items():
-            K = row_products(rows[left], rows[right])
+        """Add the rows of one level."""
+        for part, levels in self._levels.items():
+            levels.append(level.rows(part[0], self._rows[part]))
+        for source, total in self._grams.items():
+            X = self._take((source, "train"))[-1]
+            K = row_products(X, X)
             if total is not None:
                 K += total
-            self._sums[left, right] = K
+            self._grams[source] = K
 
-    def __getitem__(self, pair: tuple[Part, Part]) -> np.ndarray:
-        """Return a sum as a NumPy array; the next addition makes another one."""
-        return array_ops(self._sums[pair]).to_numpy(self._sums[pair])
+    def gram(self, source: str) -> np.ndarray:
+        """Return the inner products of a domain's train rows; the next addition makes another array."""
+        return array_ops(self._grams[source]).to_numpy(self._grams[source])
+
+    def weigh(self, source: str, coef: np.ndarray) -> list[Array]:
+        """Return weights of the columns of every level, from those of a domain's train rows."""
+        return [X.T @ array_ops(X).like(coef, X) for X in self._take((source, "train"))]
+
+    def score(self, target: str, weights: Sequence[Array]) -> np.ndarray:
+        """Return the products of a domain's test rows with weights."""
+        levels = zip(self._take((target, "test")), weights, strict=True)
+        scores: Any = sum(X @ weight for X, weight in levels)
+        return array_ops(scores).to_numpy(scores)
+
+    def _take(self, part: Part) -> list[Rows]:
+        """Return the rows of a part at every level."""
+        return self._levels[self._same.get(part, part)]
 
 
 class SharedStack:

@@ -110,6 +110,30 @@ def predict_targets(
     return {target: svm.predict(K_test) for target, K_test in tests.items()}
 
 
+@dataclass(frozen=True)
+class Hyperplanes:
+    """A linear SVM as weights of its training rows: a column for each class, or one for two classes."""
+
+    classes: np.ndarray
+    coef: np.ndarray  # (n_rows, n_columns)
+    intercept: np.ndarray  # (n_columns,)
+
+    @classmethod
+    def fit(cls, K: np.ndarray, problem: SourceProblem, C: float) -> Hyperplanes:
+        """Train on the rows whose inner products are given, with C in units of the authors' rule."""
+        svm = fit_svm(K, problem.y, C * authors_C(K), problem.class_weight)
+        coef = np.zeros((len(K), len(svm.estimators_)))
+        for column, each in zip(coef.T, svm.estimators_, strict=True):
+            column[each.support_] = each.dual_coef_[0]
+        return cls(svm.classes_, coef, np.concatenate([each.intercept_ for each in svm.estimators_]))
+
+    def predict(self, products: np.ndarray) -> np.ndarray:
+        """Predict rows by their products with the sums of training rows that `coef` weighs."""
+        scores = products + self.intercept
+        is_single = scores.shape[1] == 1
+        return self.classes[(scores[:, 0] > 0).astype(int) if is_single else scores.argmax(axis=1)]
+
+
 def predict_by_least_squares(K: np.ndarray, y: np.ndarray, C: float, K_test: np.ndarray) -> np.ndarray:
     """Predict test rows by a least-squares SVM, whose intercept is not penalised.
 
