@@ -223,20 +223,31 @@ def write_class(label: Any) -> str:
     return f"{name}:" if name[-1:].isdigit() else name
 
 
-def list_shares(shares: dict[Any, float], interval: dict[Any, Any] | None = None) -> str:
-    """Write class shares in words, those of ten classes at most; a wide interval without its middle.
+def pick_frequent(shares: Mapping[Any, float]) -> list[Any]:
+    """Return the classes that a line or a table names: the most frequent ones, in their order."""
+    most = sorted(shares, key=lambda label: -shares[label])[:MOST_LABELS]
+    return [label for label in shares if label in most]
 
-    A share and the ends of its interval are rounded alike, so that the share lies between them.
+
+def write_share(share: float, interval: Sequence[float] | None) -> str:
+    """Write a class share with its interval, if it has one; a wide interval without its middle.
+
+    Share and ends are rounded alike, so that the share lies between them.
     """
-    parts = []
-    for label, written in list(zip(shares, write_shares(shares.values()), strict=True))[:MOST_LABELS]:
-        if interval is None:
-            parts.append(f"{write_class(label)} {written}")
-            continue
-        low, high = interval[label]
-        digits = int(high - low < 0.02)  # the ends of a narrow one would be equal
-        middle = f"{min(max(shares[label], low), high):.{digits}%}"
-        between = f"{low:.{digits}%} to {high:.{digits}%}"
-        is_wide = high - low >= WIDE_INTERVAL
-        parts.append(f"{write_class(label)} {between if is_wide else f'{middle} ({between})'}")
-    return ", ".join([*parts, *([f"{len(shares) - len(parts):,} more"] if len(shares) > MOST_LABELS else [])])
+    if interval is None:
+        return f"{share:.1%}"
+    low, high = interval
+    digits = int(high - low < 0.02)  # the ends of a narrow one would be equal
+    between = f"{low:.{digits}%} to {high:.{digits}%}"
+    is_wide = high - low >= WIDE_INTERVAL
+    return between if is_wide else f"{min(max(share, low), high):.{digits}%} ({between})"
+
+
+def list_shares(shares: Mapping[Any, float], interval: Mapping[Any, Any] | None = None) -> str:
+    """Write class shares in words, those of the ten most frequent classes at most."""
+    written = dict(zip(shares, write_shares(shares.values()), strict=True))
+    if interval is not None:
+        written = {label: write_share(share, interval[label]) for label, share in shares.items()}
+    told = pick_frequent(shares)
+    rest = [f"{len(shares) - len(told):,} more"] if len(shares) > len(told) else []
+    return ", ".join([*(f"{write_class(label)} {written[label]}" for label in told), *rest])

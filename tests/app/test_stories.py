@@ -1,6 +1,7 @@
 """Stories are told where readings that have votes differ, and the class shares of each come first."""
 
-from undrift.app.stories import is_open, measure_disagreement, name_winner, tell_stories
+from undrift.app.stories import name_winner, tell_stories
+from undrift.method import is_open, measure_disagreement
 
 
 def read(name, weight, agreement, negative=0.5):
@@ -51,3 +52,25 @@ def test_of_many_classes_a_story_names_those_that_the_stories_differ_on():
         lines[1] == "- class0: 10.0%, class3: 5.0%, class7: 10.0%, class8: 15.0%, class9: 10.0%, if: A story."
     )
     assert [[part.split(":")[0] for part in line[2:].split(", ")[:-1]] for line in lines] == [classes] * 3
+
+
+def see(weight, **shares):
+    return {"name": "r", "story": "A story.", "weight": weight, "shares": shares, "agreement": 0.97}
+
+
+def test_no_average_hides_a_class_that_readings_see_very_differently():
+    """They agree on 97% of the rows; of complaints one sees three times as many as the other."""
+    torn = [see(0.5, bug=0.62, wish=0.36, complaint=0.02), see(0.5, bug=0.60, wish=0.34, complaint=0.06)]
+    assert is_open(torn)
+    head, *lines = tell_stories(torn, "may.csv")
+    assert head == (
+        "The text of may.csv alone does not tell the share of complaint (2% to 6%): "
+        "readings differ on up to 3% of the rows."
+    )
+    assert lines[0] == "- bug 62.0%, wish 36.0%, complaint 2.0%, if: A story."
+    near = [see(0.5, bug=0.62, wish=0.36, complaint=0.02), see(0.5, bug=0.60, wish=0.365, complaint=0.035)]
+    assert not is_open(near)
+    silent = [torn[0], see(0.09, bug=0.60, wish=0.34, complaint=0.06)]
+    assert not is_open(silent), "nobody hears the second"
+    pair = [see(0.5, bug=0.98, complaint=0.02), see(0.5, bug=0.94, complaint=0.06)]
+    assert not is_open(pair), "of two classes either tells the other, and rows are few"

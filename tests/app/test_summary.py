@@ -7,6 +7,7 @@ import pytest
 from tests.helpers.review_files import build_adapter, read_csv, write_csv
 from undrift.app.adapt import run_adapt
 from undrift.app.job import AdaptJob
+from undrift.app.summary import describe_class_shares
 
 
 @pytest.fixture
@@ -87,6 +88,25 @@ def test_shares_name_numbers_as_any_file_spells_them(job_of, tmp_path, reviews, 
     summary = run_adapt(job, adapter)
     assert list(adapter.classifier_.target_shares_[0].values()) == pytest.approx([0.25, 0.75])
     assert set(summary["targets"][0]["target_shares"]) == set(map(str, adapter.classes_))
+
+
+def test_more_than_a_few_classes_are_told_one_a_line():
+    names = [f"group.{k}" for k in range(12)]
+    shares = {name: (k + 1) / 78 for k, name in enumerate(names)}
+    interval = {name: [share / 2, 2 * share] for name, share in shares.items()}
+    told = {"file": "new.csv", "target_shares_given": False, "target_shares_interval": interval}
+    told |= {"predicted_shares": dict.fromkeys(names, 1 / 12), "target_shares": shares}
+    head, *lines, rest = describe_class_shares(told)
+    assert head == "Class shares of new.csv, predicted and estimated:"
+    assert [line.split()[0] for line in lines] == names[2:], "the most frequent ones, in their order"
+    assert lines[0] == "  group.2     8.4%  4% (2% to 8%)"
+    assert lines[-1] == "  group.11    8.3%  15% (8% to 31%)"
+    assert rest == "  and 2 more classes (--json, or the report)"
+    *_, last = describe_class_shares(told | {"target_shares_given": True})
+    assert last == rest
+    few = {key: dict(list(told[key].items())[:3]) for key in ("predicted_shares", "target_shares")}
+    (line,) = describe_class_shares(told | few)
+    assert line.startswith("Class shares of new.csv: predicted group.0: 8.3%, group.1: 8.3%, group.2: 8.3%; ")
 
 
 def test_the_surest_row_of_many_classes_has_the_highest_score(tmp_path):

@@ -41,6 +41,13 @@ def test_mean_probabilities_become_the_shares(rng, shares):
     assert_allclose(softmax(logits + offset, axis=1).mean(axis=0), shares, atol=1e-5)
 
 
+@pytest.mark.parametrize("seed", [0, 2, 6, 10])
+def test_offsets_of_logits_far_apart_are_found(seed):
+    """Newton's method alone goes to and fro there."""
+    logits, shares = 30 * np.random.default_rng(seed).normal(size=(20, 3)), np.array([0.9, 0.09, 0.01])
+    assert_allclose(softmax(logits + find_offset(logits, shares), axis=1).mean(axis=0), shares, atol=1e-7)
+
+
 def test_the_border_makes_mean_probabilities_the_shares_for_one_score_and_for_several(rng):
     scores = rng.normal(size=(3000, 1))
     border = find_border(scores, 0.4, np.array([0.15, 0.85]))
@@ -48,6 +55,13 @@ def test_the_border_makes_mean_probabilities_the_shares_for_one_score_and_for_se
     assert_allclose(expit((scores + border) / 0.4).mean(), 0.85, atol=2e-3)
     both = find_border(np.hstack([-scores / 2, scores / 2]), 0.4, np.array([0.15, 0.85]))
     assert_allclose(both[1] - both[0], border[0], atol=1e-2)
+
+
+def test_the_border_of_several_scores_is_of_all_rows(rng):
+    """Rows of two classes have an order, so that few stand for all; those of three have none."""
+    scores, shares = rng.gumbel(size=(3000, 3)), np.array([0.2, 0.3, 0.5])
+    p = class_probabilities(scores + find_border(scores, 0.4, shares), 0.4)
+    assert_allclose(p.mean(axis=0), shares, atol=1e-7)
 
 
 def test_probabilities_are_the_logistic_and_the_softmax():

@@ -189,6 +189,20 @@ def test_labels_move_shares_and_error_their_way(labelled, rng, n_classes):
     assert right.high < before.high < wrong.high
 
 
+def test_errors_of_classes_add_up_to_the_error_that_labels_show(labelled, rng, n_classes):
+    """The doubt of every row is corrected; among themselves its other classes keep their odds."""
+    given, codes = labelled
+    p = softmax(2 * rng.normal(size=(200, n_classes)), axis=1)
+    found = estimate(p, given, codes, SETTINGS)
+    assert 1 - np.trace(found.confusion) == pytest.approx(found.error)
+    assert abs(found.error - (1 - p.max(axis=1)).mean()) > 0.02
+    guesses = p.argmax(axis=1)
+    assert_allclose(found.confusion.sum(axis=0), np.bincount(guesses, minlength=n_classes) / 200)
+    one = estimate(p[:1], given, codes, SETTINGS).confusion[:, guesses[0]]
+    others = np.delete(np.arange(n_classes), guesses[0])
+    assert_allclose(one[others] / one[others].sum(), p[0, others] / p[0, others].sum())
+
+
 def test_the_mix_that_labels_show_is_a_mean_over_corrections(labelled, rng, n_classes):
     given, codes = labelled
     p = softmax(rng.normal(size=(200, n_classes)), axis=1)

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
 from tests.helpers.exact import ExactClassifier
 from undrift import MSDAClassifier, UndriftWarning
-from undrift.method.targets import Coverage, measure_coverage
+from undrift.method.targets import Coverage, list_doubts, measure_coverage, sum_rows
 
 judge_module = import_module("undrift.method.judge")
 
@@ -175,9 +178,11 @@ def test_stories_of_few_votes_are_read_only_where_labels_may_speak_for_them(spy)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_coverage_is_counted_by_hand(form):
     X = np.array([[1.0, 0, 0, 2], [0, 0, 0, 0], [0, -3, 3, 0]])
-    found = measure_coverage(form(X), np.array([4, 1, 0, 0]))
-    assert found == Coverage(3, pytest.approx(1 / 3), 0.5)  # of four entries, those of two last columns
-    assert measure_coverage(form(np.zeros((2, 3))), np.ones(3)) == Coverage(2, 1.0, 0.0)
+    labelled = sum_rows(form(np.array([[1.0, 2, 0, 0], [2, 0, 0, 0], [0, 0, 0, 0]])))
+    found = measure_coverage(form(X), labelled)
+    length = np.sqrt((5 + 18) / 2 / ((5 + 4) / 2))
+    assert found == Coverage(3, pytest.approx(1 / 3), 0.5, pytest.approx(length))  # of four entries, two
+    assert measure_coverage(form(np.zeros((2, 4))), labelled) == Coverage(2, 1.0, 0.0, 1.0)
 
 
 def fit_warned(X, y, Z, **options):
@@ -233,6 +238,36 @@ def test_labels_that_cannot_be_learnt_and_readings_that_differ_are_said(rng):
     assert "readings-differ" in doubts
     assert f"up to {1 - min(heard):.0%} of its rows" in doubts["readings-differ"]
     assert "not-learnable" not in doubts
+
+
+def test_rows_of_another_length_are_warned_of_and_scaling_helps():
+    """Images of three digits, those of the target with a quarter of the exposure."""
+    images = load_digits(n_class=3)
+    X, Z, y, z = train_test_split(images.data, images.target, test_size=0.5, random_state=0)
+    dark, doubts = fit_warned(X, y, Z / 4)
+    assert doubts["other-scale"].startswith(
+        "rows of the target are 0.25 times as long as labelled ones: scale"
+    )
+    assert "other-scale" not in fit_warned(X, y, 0.6 * Z)[1]
+    scaled, doubts = fit_warned(normalize(X), y, normalize(Z / 4))
+    assert "other-scale" not in doubts
+    errors = np.mean(dark.predict(Z / 4) != z), np.mean(scaled.predict(normalize(Z / 4)) != z)
+    assert errors[1] < 0.02 < errors[0]
+
+
+def test_a_class_that_readings_see_very_differently_is_named_in_python_too(fitted):
+    model, _, _ = fitted
+    evidence = model._last.evidence
+    classes = model.classes_.tolist()
+    shares = [dict(zip(classes, given, strict=False)) for given in ([0.02, 0.5, 0.48], [0.07, 0.47, 0.46])]
+    readings = [{"weight": 0.5, "agreement": 0.95, "shares": own} for own in shares]
+    doubts = {d.code: d.text for d in list_doubts(Coverage(130, 0.0, 0.0, 1.0), evidence, classes, readings)}
+    if len(classes) == 2:
+        assert "readings-differ" not in doubts
+    else:
+        assert (
+            "differ on up to 5% of its rows, and on the share of 0 (2% to 7%):" in doubts["readings-differ"]
+        )
 
 
 # -- shapes of problems --

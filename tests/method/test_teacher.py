@@ -86,6 +86,17 @@ def test_gradient_of_the_noise_is_right(spy):
     assert check_grad(lambda x: loss(x)[0], lambda x: loss(x)[1], at) < 1e-6
 
 
+@pytest.mark.parametrize("n_classes", [3, 10])
+def test_labels_exchanged_at_random_have_probabilities_that_sum_to_one(spy, n_classes):
+    calls, scores = spy(module, "minimize"), np.random.default_rng(0).normal(size=(1, n_classes))
+    at, total = np.array([0.3, -1.2, *np.linspace(-0.5, 0.5, n_classes)]), 0.0
+    for code in range(n_classes):
+        fit_noise(scores, np.array([code]), n_classes)
+        loss = calls[-1][0]
+        total += np.exp(((at[1] + 3) / 3) ** 2 / 2 - loss(at)[0])
+    assert total == pytest.approx(1)
+
+
 def test_shares_less_the_noise():
     noise = Noise(0.2, 1.0, np.zeros(2))
     codes = np.repeat([1, 0], [38, 62])  # 0.3 * 0.8 + 0.7 * 0.2
@@ -243,6 +254,20 @@ def test_a_lesson_is_of_students_that_have_not_seen_the_label(rng):
     kept = np.where(codes[:50, None] == np.arange(2), 1 - lesson.noise.share, lesson.noise.share)
     both = p * kept / (p * kept).sum(axis=1, keepdims=True)
     assert lesson.doubt == pytest.approx(1 - both.max(axis=1).mean())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_the_error_of_students_and_labels_together_is_that_of_bayes_rule(rng, n_classes):
+    noise = Noise(0.3, 0.8, np.linspace(-0.5, 0.5, n_classes))
+    scores, codes = (
+        rng.normal(size=(40, 1 if n_classes == 2 else n_classes)),
+        rng.integers(n_classes, size=40),
+    )
+    errors = []
+    for p, said in zip(noise.find_probabilities(scores), codes, strict=True):
+        joint = [p[k] * (0.7 if k == said else 0.3 / (n_classes - 1)) for k in range(n_classes)]
+        errors.append(1 - max(joint) / sum(joint))
+    assert module._expect_error(noise, scores, codes) == pytest.approx(np.mean(errors))
 
 
 def test_several_words_are_averaged():

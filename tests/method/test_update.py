@@ -1,7 +1,7 @@
 """Labels of target rows: learnt in fit and by update, withdrawn, asked for."""
 
 from copy import copy
-from dataclasses import FrozenInstanceError, fields, is_dataclass
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 from importlib import import_module
 
 import numpy as np
@@ -168,6 +168,30 @@ def test_one_of_two_targets_has_labels():
             model.update(targets["b"][:9], z[40:49], **options)
     with pytest.raises(ValueError, match="given twice, with different labels"):
         model.update(targets["b"][[0, 0]], [0, 1], target="b")
+
+
+def test_a_reading_that_one_target_hears_is_kept_for_all():
+    X, y, Z, z = make_domains(90, 80, n_classes=3)
+    targets, known = {"a": Z[:40], "b": Z[40:]}, {"a": give_labels(z[:40], np.arange(12))}
+    before = make().fit(X, y, targets)
+    weighed = before.weigh(Z[:12], z[:12], target="a")
+    told = {reading["name"]: reading["weight"] for reading in before.readings_["b"]}
+    votes = np.array([[reading["weight"], told[reading["name"]]] for reading in weighed])
+    highest, mean = votes.max(axis=1), votes.mean(axis=1)
+    only = np.argmax(highest - mean)
+    least = (highest[only] + mean[only]) / 2
+
+    class Narrow(ExactClassifier):
+        def make_settings(self):
+            settings = super().make_settings()
+            return replace(settings, votes=replace(settings.votes, least=least))
+
+    after = make(Narrow).fit(X, y, targets, y_target={**known, "b": np.full(40, np.nan)})
+    names = {reading["name"] for reading in after.readings_["b"]} - {"labels"}
+    heard = {weighed[i]["name"] for i in np.flatnonzero(highest >= least)}
+    assert names == heard
+    assert weighed[only]["name"] in names
+    assert len(names) < len(weighed)
 
 
 def test_votes_after_labels_are_those_of_bayes_rule_and_leave_the_model_alone():

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import Rows as Matrix
 from ..errors import count, warn
-from ..method import list_row_keys
+from ..method import Readings, is_open, list_row_keys
 from ..persist import load_adapter, load_text_model
 from ..scoring import describe_expected, describe_shares, list_shares, spell_readings
 from ..text import DistilledText, TextAdapter
@@ -22,7 +22,7 @@ from .domains import find_text, name_domains, open_rows, refuse_overwriting, sty
 from .drift import N_BATCH, check_drift, find_reference
 from .job import ModelJob, PredictJob, ShowStage, ignore_stage
 from .predictions import Predictions, join_predictions, list_added, predict_rows
-from .stories import Readings, is_open, tell_stories
+from .stories import tell_stories
 from .tables import (
     Table,
     TableError,

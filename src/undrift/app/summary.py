@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import UndriftWarning, count, warn
+from ..errors import UndriftWarning, count, warn, write_shares
 from ..explain import score_contributions
 from ..inputs import gather_rows, spell_label
+from ..method import is_open
 from ..scoring import (
     MOST_LABELS,
+    MOST_TOLD,
     describe_expected,
     describe_shares,
     error_interval,
@@ -24,7 +26,9 @@ from ..scoring import (
     gain_interval,
     is_no_better,
     list_shares,
+    pick_frequent,
     write_class,
+    write_share,
 )
 from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
 from .distill import describe_distilled
@@ -32,7 +36,7 @@ from .domains import JobDomain
 from .job import AdaptJob
 from .options import SAME
 from .predictions import Predictions
-from .stories import is_open, tell_stories
+from .stories import tell_stories
 from .terminal import describe_file, format_size
 
 DIFFERENT = "readings-differ"  # code of a warning
@@ -281,7 +285,10 @@ def describe_adapt(summary: dict[str, Any]) -> Iterator[str]:
     yield from describe_bridge(summary)
     for target in summary["targets"]:
         yield describe_error(target, summary)
-        yield _describe_shares(target)
+        yield from describe_class_shares(target)
+        if "n_doubtful" in target:
+            rows = f"{target['n_doubtful']:,} of {count(target['rows'], 'prediction')} for {target['file']}"
+            yield f"Left empty as doubtful (--min-confidence): {rows}."
         if is_undecided(target):
             yield from tell_stories(target["readings"], Path(target["file"]).name)
     yield from describe_teachers(summary)
@@ -376,8 +383,6 @@ def describe_details(summary: dict[str, Any]) -> Iterator[str]:
             yield f"{target['file']}: {target['unseen_share']:.0%} of its words are not in the source."
         if target["unknown_rows"]:
             yield f"{target['file']}: {target['unknown_rows']:,} rows have no known word and no prediction."
-        if "n_doubtful" in target:
-            yield f"{target['file']}: {target['n_doubtful']:,} predictions left empty by --min-confidence."
     if summary.get("distilled"):
         yield from describe_distilled(summary["distilled"])
 
@@ -423,17 +428,32 @@ def _compare_with_chance(error: float, target: dict[str, Any]) -> str:
     return f": no better than chance (always answering {chance['label']} is wrong for {chance['error']:.1%})"
 
 
-def _describe_shares(t: dict[str, Any]) -> str:
-    """Say which classes were predicted, and which shares they were given or estimated to have."""
-    line = f"Class shares of {t['file']}: predicted {list_shares(t['predicted_shares'])}"
-    if t["target_shares_given"]:
-        line += f"; given {list_shares(t['target_shares'])}"
-    elif t["target_shares"]:
-        interval = t["target_shares_interval"]
-        is_unknown = all(high - low > 0.9 for low, high in interval.values())
-        estimated = f"estimated {list_shares(t['target_shares'], interval)}"
-        line += "; the estimate is uncertain" if is_unknown else f"; {estimated}"
-    return f"{line}."
+def describe_class_shares(t: dict[str, Any]) -> Iterator[str]:
+    """Say which classes were predicted, and which shares they were given or estimated to have.
+
+    More than a few classes are told one a line.
+    """
+    head, shares, known = f"Class shares of {t['file']}", t["predicted_shares"], t["target_shares"]
+    interval = None if t["target_shares_given"] else t["target_shares_interval"]
+    how = "given" if t["target_shares_given"] else "estimated"
+    is_unknown = interval and all(high - low > 0.9 for low, high in interval.values())
+    if len(shares) <= MOST_TOLD or not known or is_unknown:
+        line = f"{head}: predicted {list_shares(shares)}"
+        if is_unknown:
+            line += "; the estimate is uncertain"
+        elif known:
+            line += f"; {how} {list_shares(known, interval)}"
+        yield f"{line}."
+        return
+    yield f"{head}, predicted and {how}:"
+    told = pick_frequent(known)
+    width = max(map(len, told))
+    for label, predicted in zip(shares, write_shares(shares.values()), strict=True):
+        if label in told:
+            share = write_share(known[label], interval and interval[label])
+            yield f"  {label:<{width}}  {predicted:>6}  {share}"
+    if len(shares) > len(told):
+        yield f"  and {len(shares) - len(told):,} more classes (--json, or the report)"
 
 
 def choose_next(summary: dict[str, Any]) -> Iterator[str]:

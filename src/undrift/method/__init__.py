@@ -11,5 +11,15 @@ from .model import Model, shift_probabilities
 from .problem import TARGET, Name, check_domain_numbers, check_problem, list_row_keys
 from .settings import AnchorSettings, Settings
 from .shares import check_shares
-from .targets import TargetResults, describe_target
+from .targets import (
+    MOST_STORIES,
+    MUCH_DISAGREEMENT,
+    Readings,
+    TargetResults,
+    describe_target,
+    describe_torn,
+    is_open,
+    list_heard,
+    measure_disagreement,
+)
 from .teacher import Given, Words

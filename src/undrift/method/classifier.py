@@ -44,7 +44,7 @@ from .problem import (
 )
 from .settings import Settings
 from .shares import check_shares
-from .targets import describe_target, list_doubts, list_readings, measure_coverage
+from .targets import describe_target, list_doubts, list_readings, measure_coverage, sum_rows
 from .teacher import ONE, add_words, name_words, take_taught_rows
 
 PURPOSES = ("predictions", "estimate")  # of asking for labels
@@ -261,7 +261,8 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
             names = getattr(self, "feature_names_in_", None)
             raise (error if names is None else error.with_names(names)) from None
         self._keep_layers(problem, learnt, place)
-        coverages = [measure_coverage(problem.rows[name], self.labelled_counts_) for name in problem.targets]
+        labelled = sum_rows(problem.labelled)
+        coverages = [measure_coverage(problem.rows[name], labelled) for name in problem.targets]
         self._keep(fitted, coverages, keeps_state=keeps_state)
         return self
 

@@ -97,11 +97,11 @@ def estimate(
     ends = np.quantile(draws, [0.05, 0.95], axis=0).T
     ends = np.column_stack([np.minimum(ends[:, 0], shares), np.maximum(ends[:, 1], shares)])
     prior = np.maximum(shares, _LEAST) if is_balanced else np.ones(len(shares))
-    guesses, n_classes = (p / prior).argmax(axis=1), p.shape[1]
-    confusion = np.array([np.bincount(guesses, p[:, code], n_classes) for code in range(n_classes)]) / len(p)
-    told = (labelled / prior).argmax(axis=1)
+    guesses, told = (p / prior).argmax(axis=1), (labelled / prior).argmax(axis=1)
     doubt, labelled_doubt = 1 - p[np.arange(len(p)), guesses], 1 - labelled[np.arange(len(told)), told]
-    return Estimate(shares, ends, *_measure_error(doubt, labelled_doubt, told != codes, settings), confusion)
+    corrected, low, high = _correct_doubt(doubt, labelled_doubt, told != codes, settings)
+    confusion = _confuse(p, guesses, doubt, corrected)
+    return Estimate(shares, ends, float(corrected.mean()), low, high, confusion)
 
 
 def find_mix(p: np.ndarray, labelled: np.ndarray, codes: np.ndarray, spread: float) -> np.ndarray:
@@ -138,22 +138,34 @@ def fit_correction(
         correction = correction + step / max(1.0, np.abs(step).max() / 2)
 
 
-def _measure_error(
-    doubt: np.ndarray, labelled_doubt: np.ndarray, is_wrong: np.ndarray, settings: VoteSettings
-) -> tuple[float, float, float]:
-    """Return the error to expect with its interval: the mean doubt, its log odds corrected by labels.
+def _confuse(p: np.ndarray, guesses: np.ndarray, doubt: np.ndarray, corrected: np.ndarray) -> np.ndarray:
+    """Return the share of rows by true and predicted class, where the doubts of rows are corrected.
 
-    A row is wrong with the log odds of its doubt plus a correction, the same for all rows. Labels that are
-    learnt lower the error, by up to `learnt_gain`. `labelled_doubt` are the doubts of labelled rows.
+    The other classes of a row share its doubt as before.
     """
-    odds, labelled_doubt = (logit(np.clip(each, 1e-3, 1 - 1e-3)) for each in (doubt, labelled_doubt))
+    is_guess = guesses[:, None] == np.arange(p.shape[1])
+    factor = corrected / np.maximum(doubt, _LEAST)
+    p = np.where(is_guess, 1 - corrected[:, None], p * factor[:, None])
+    return p.T @ is_guess / len(p)
+
+
+def _correct_doubt(
+    doubt: np.ndarray, labelled_doubt: np.ndarray, is_wrong: np.ndarray, settings: VoteSettings
+) -> tuple[np.ndarray, float, float]:
+    """Return the probability of every row to be wrong, and the interval of their mean.
+
+    A row is wrong with the log odds of its doubt plus a correction, the same for all rows, which labels tell.
+    Labels that are learnt lower the error, by up to `learnt_gain`. `labelled_doubt` are the doubts of
+    labelled rows.
+    """
+    odds, labelled_odds = (logit(np.clip(each, 1e-3, 1 - 1e-3)) for each in (doubt, labelled_doubt))
     errors = np.array([expit(odds + correction).mean() for correction in _CORRECTIONS])
-    likelihood = log_expit(np.where(is_wrong, 1, -1) * (labelled_doubt + _CORRECTIONS[:, None])).sum(axis=1)
+    likelihood = log_expit(np.where(is_wrong, 1, -1) * (labelled_odds + _CORRECTIONS[:, None])).sum(axis=1)
     prior = -((_CORRECTIONS / settings.error_spread) ** 2) / 2
     spread_out = np.cumsum(_normalize(settings.interval_trust * likelihood + prior))
     low, high = np.interp([0.05, 0.95], spread_out, errors)
-    if not len(labelled_doubt):
-        error = float(doubt.mean())
-        return error, float(min(low, error)), float(max(high, error))
-    error = float(_normalize(likelihood + prior) @ errors)
-    return error, float(min((1 - settings.learnt_gain) * low, error)), float(max(high, error))
+    if len(labelled_doubt):
+        weights = _normalize(likelihood + prior)
+        doubt = sum(w * expit(odds + correction) for w, correction in zip(weights, _CORRECTIONS, strict=True))
+        low *= 1 - settings.learnt_gain
+    return doubt, float(min(low, doubt.mean())), float(max(high, doubt.mean()))

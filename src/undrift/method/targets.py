@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
@@ -24,9 +24,12 @@ _FEW_ROWS = 100  # of a target
 _FEW_OF_A_CLASS = 5  # labelled rows
 _MANY_EMPTY = 0.3  # share of a target's rows
 _FAR_APART, _NOTHING_SHARED = 0.5, 0.95  # of a target's nonzero entries, in features without a label
+_OTHER_SCALE = 2.0  # ratio of the lengths of rows
 _LEAST_AUC = 0.65  # area under the ROC curve of held-out labelled rows
-_MUCH_DISAGREEMENT = 0.1  # share of rows on which readings of at least these votes differ from the jury
+MUCH_DISAGREEMENT = 0.1  # share of rows on which readings of at least these votes differ from the jury
 _SOME_VOTES = 0.1
+_TORN, _LEAST_SPAN = 2.0, 0.02  # ratio and difference of the shares of one of several classes, by readings
+MOST_STORIES = 4  # that are told
 BATCH_PRIOR = 20.0  # rows that the mix of the fit counts as, when that of a batch is found
 _HARDER = 1.5  # expected error of a batch over the one before, for a warning
 
@@ -200,6 +203,48 @@ def list_readings(
     ]
 
 
+Readings = Sequence[Mapping[str, Any]]  # as `readings_` has them, for one target
+
+
+def list_heard(readings: Readings) -> list[Mapping[str, Any]]:
+    """Return the readings that have some votes, the heaviest first."""
+    heard = [reading for reading in readings if reading["weight"] >= _SOME_VOTES]
+    return sorted(heard, key=lambda reading: -reading["weight"])
+
+
+def measure_disagreement(readings: Readings) -> float:
+    """Return the largest share of rows on which a reading that is heard differs from all together."""
+    return max((1 - reading["agreement"] for reading in list_heard(readings)), default=0.0)
+
+
+def list_torn(readings: Readings) -> dict[Any, tuple[float, float]]:
+    """Return those of several classes whose shares differ much by reading: class -> (least, most).
+
+    A rare class may be torn where readings agree on nearly all rows. Of two classes either tells the other.
+    """
+    heard = list_heard(readings)
+    if not heard or len(heard[0]["shares"]) == 2:
+        return {}
+    by_class = {label: [reading["shares"][label] for reading in heard] for label in heard[0]["shares"]}
+    spans = {label: (min(shares), max(shares)) for label, shares in by_class.items()}
+    return {
+        label: (low, high)
+        for label, (low, high) in spans.items()
+        if high - low >= _LEAST_SPAN and high >= _TORN * low
+    }
+
+
+def is_open(readings: Readings) -> bool:
+    """Tell whether readings differ on so many rows, or so much on a class, that labels should decide."""
+    return measure_disagreement(readings) > MUCH_DISAGREEMENT or bool(list_torn(readings))
+
+
+def describe_torn(readings: Readings) -> str:
+    """Name the classes whose shares differ much by reading, with the least and the most."""
+    torn = sorted(list_torn(readings).items(), key=lambda item: item[1][0] - item[1][1])
+    return ", ".join(f"{label} ({low:.0%} to {high:.0%})" for label, (low, high) in torn[:MOST_STORIES])
+
+
 @dataclass(frozen=True)
 class Coverage:
     """How much of a target the labelled rows can speak of."""
@@ -207,26 +252,29 @@ class Coverage:
     n_rows: int
     empty: float  # share of rows that are all zero
     unseen: float  # share of nonzero entries in features that no labelled row has
+    length: float  # of rows that are not empty, the root mean square, over that of labelled rows
 
 
-def measure_coverage(X: Rows, labelled_counts: np.ndarray) -> Coverage:
-    """Measure a target; `labelled_counts` says in how many labelled rows each feature is not zero."""
-    total, n = _count_nonzero(X), X.shape[0]
-    counts, n_nonempty = total[:-1], total[-1]
-    unseen = counts[labelled_counts == 0].sum() / max(counts.sum(), 1)
-    return Coverage(n, float(1 - n_nonempty / max(n, 1)), float(unseen))
+def measure_coverage(X: Rows, labelled: np.ndarray) -> Coverage:
+    """Measure a target against the labelled rows, of which `labelled` are the `sum_rows`."""
+    sums = sum_rows(X)
+    unseen = sums[:-2][labelled[:-2] == 0].sum() / max(sums[:-2].sum(), 1)
+    square, labelled_square = (each[-1] / max(each[-2], 1) for each in (sums, labelled))
+    length = np.sqrt(square / labelled_square) if square and labelled_square else 1.0
+    return Coverage(X.shape[0], float(1 - sums[-2] / max(X.shape[0], 1)), float(unseen), float(length))
 
 
-def _count_nonzero(X: Rows) -> np.ndarray:
-    """Count the rows in which each feature is not zero, then the rows that are not empty."""
+def sum_rows(X: Rows) -> np.ndarray:
+    """Count the rows in which each feature is not zero, then the rows that are not empty; sum the squares."""
     if on_cluster(X):
-        return X.total(_count_nonzero)
+        return X.total(sum_rows)
     ops = array_ops(X)
     if sp.issparse(X):
         n_nonempty = len(np.unique(X.nonzero()[0]))
     else:
         n_nonempty = int(np.count_nonzero(ops.to_numpy(X.any(axis=1))))
-    return np.append(ops.to_numpy(ops.nonzero_counts(X)), n_nonempty)
+    energy = float(ops.to_numpy(ops.column_energies(X)).sum())
+    return np.append(ops.to_numpy(ops.nonzero_counts(X)).astype(float), [n_nonempty, energy])
 
 
 def list_doubts(
@@ -260,6 +308,12 @@ def list_doubts(
             "row has: add rows of an intermediate domain, labelled or not"
         )
         doubts.append(Doubt("far-apart", text))
+    if not 1 / _OTHER_SCALE <= coverage.length <= _OTHER_SCALE:
+        text = (
+            f"rows of the target are {coverage.length:.2g} times as long as labelled ones: scale all rows to "
+            "one length before (sklearn.preprocessing.normalize)"
+        )
+        doubts.append(Doubt("other-scale", text))
     if coverage.n_rows < _FEW_ROWS:
         text = (
             f"the target has {count(coverage.n_rows, 'row')}, too few to learn which features occur together "
@@ -269,12 +323,13 @@ def list_doubts(
     if coverage.empty > _MANY_EMPTY:
         text = f"{coverage.empty:.0%} of the target's rows are empty, and get one label: check or remove them"
         doubts.append(Doubt("empty-rows", text))
-    heard = [reading for reading in readings if reading["weight"] >= _SOME_VOTES]
-    if heard and min(reading["agreement"] for reading in heard) < 1 - _MUCH_DISAGREEMENT:
-        least = 1 - min(reading["agreement"] for reading in heard)
+    if is_open(readings):
+        rows = f"differ on up to {measure_disagreement(readings):.0%} of its rows"
+        torn = describe_torn(readings)
+        classes = f", and on the share of {torn}" if torn else ""
         text = (
-            f"readings of the target differ on up to {least:.0%} of its rows: label five rows that decide "
-            "between them, or give the class shares if you know them"
+            f"readings of the target {rows}{classes}: label five rows that decide between them, or give the "
+            "class shares if you know them"
         )
         doubts.append(Doubt("readings-differ", text))
     return doubts

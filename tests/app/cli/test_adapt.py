@@ -23,8 +23,8 @@ JSON_SHARES = '{"negative": 0.1, "positive": 0.9}'
 
 def unwrap(out):
     """The lines that were printed, before they were wrapped: those that begin with no word of their own."""
-    starts = r"Read|The text of|- |Do you know|Vocabulary:|Settings:|Class shares|Note:|Wrote|Next:|  undrift"
-    starts = rf"(?:{starts}|[\w.]+\.csv: (?!\d+ rows, text))"
+    starts = "Read|Left empty|The text of|- |Do you know|Vocabulary:|Settings:|Class shares|Note:|Wrote|Next:"
+    starts = rf"(?:{starts}|  undrift|[\w.]+\.csv: (?!\d+ rows, text))"
     return [" ".join(part.split()) for part in re.split(rf"\n(?=\n|{starts})", out) if part and part.strip()]
 
 
@@ -55,7 +55,8 @@ def test_adapt_writes_predictions_and_says_where(folder, undrift):
     assert all(len(line) <= 80 for line in out.splitlines())
     more = unwrap(undrift(*ADAPT, "--min-confidence", "0.7", "-v")[1])
     n_empty = sum(row["prediction"] == "" for row in read_csv("out.csv"))
-    assert f"kitchen.csv: {n_empty} predictions left empty by --min-confidence." in more
+    assert f"Left empty as doubtful (--min-confidence): {n_empty} of 100 predictions for kitchen.csv." in more
+    assert "Left empty as doubtful" in undrift(*ADAPT, "--min-confidence", "0.7")[1]
     assert any(line.startswith("Vocabulary: 120 terms of words") for line in more)
     assert any(line.startswith("Settings: noise 0.7, n_layers 2, C 1 (fixed).") for line in more)
 
