@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Protocol, TypeAlias, TypedDict, cast
 
 import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
@@ -33,19 +33,54 @@ from sklearn.utils.validation import check_is_fitted
 
 from .core import Rows
 from .inputs import as_array, check_matrix
-from .method import MSDAClassifier
+from .method import MSDAClassifier, Name
 from .msda import MSDA
 
 __all__ = ["document_terms", "reconstruction", "term_weight", "top_terms"]
 
-Classifier = Any  # a MSDAClassifier, or a DistilledClassifier, which has no layers
+
+class Linear(Protocol):
+    """A classifier without layers, such as a distilled one."""
+
+    classes_: np.ndarray
+    coef_: np.ndarray  # (d, n_outputs)
+    labelled_counts_: np.ndarray
+
+    def decision_function(self, X: Rows, *, target: Name | None = None) -> np.ndarray:
+        """Return scores of rows."""
+        ...
 
 
-def reconstruction(stack: MSDA, terms: Sequence[str], term: str, k: int = 10) -> dict[str, Any]:
+Classifier: TypeAlias = MSDAClassifier | Linear
+Weighted: TypeAlias = tuple[str, float]  # a term and its weight
+Links = TypedDict("Links", {"term": str, "from": list[Weighted], "to": list[Weighted]})
+Output = TypedDict(
+    "Output", {"class": Name, "weight": float, "favours": Name | None, "direct": float, "rank": int}
+)
+Strong = TypedDict("Strong", {"class": Name, "term": str, "weight": float, "n_labelled": int | None})
+
+
+class Weight(TypedDict):
+    """The weight of a term."""
+
+    term: str
+    n_labelled: int | None
+    outputs: list[Output]
+
+
+class Effect(TypedDict):
+    """The effect of a term on one prediction."""
+
+    term: str
+    effect: float
+    n_labelled: int | None
+
+
+def reconstruction(stack: MSDA, terms: Sequence[str], term: str, k: int = 10) -> Links:
     """Return the k terms that reconstruct `term` in the first layer, and the k terms that it reconstructs.
 
     `stack` is a fitted MSDA, such as the ``representation_`` of a classifier. The result has ``term``, and
-    ``from`` and ``to``, lists of ``[term, weight]`` by decreasing weight. ``from`` is empty for a term that
+    ``from`` and ``to``, lists of ``(term, weight)`` by decreasing weight. ``from`` is empty for a term that
     is no pivot.
     """
     coef, j = stack.layers_[0].coef, position_of(term, terms)
@@ -72,10 +107,10 @@ def position_of(term: str, terms: Sequence[str]) -> int:
 
 def _strongest_terms(
     weights: np.ndarray, features: np.ndarray, terms: Sequence[str], excluded: int, k: int
-) -> list[list[Any]]:
+) -> list[Weighted]:
     """Return the k largest weights of `features` with their terms, without the term `excluded`."""
     order = [i for i in np.argsort(-weights.round(5), kind="stable")[: k + 1] if features[i] != excluded]
-    return [[terms[features[i]], round(float(weights[i]), 6)] for i in order[:k]]
+    return [(terms[features[i]], round(float(weights[i]), 6)) for i in order[:k]]
 
 
 def effective_weights(classifier: Classifier) -> np.ndarray:
@@ -86,9 +121,9 @@ def effective_weights(classifier: Classifier) -> np.ndarray:
     reconstructs.
     """
     check_is_fitted(classifier)
-    if not hasattr(classifier, "representation_"):
-        return classifier.coef_.astype(np.float64)
-    return _slopes_at_mean(classifier)[0]
+    if isinstance(classifier, MSDAClassifier):
+        return _slopes_at_mean(classifier)[0]
+    return cast(Linear, classifier).coef_.astype(np.float64)
 
 
 def _slopes_at_mean(classifier: MSDAClassifier) -> tuple[np.ndarray, np.ndarray]:
@@ -112,7 +147,7 @@ def _list_hidden(classifier: MSDAClassifier, rows: np.ndarray) -> list[np.ndarra
     return H
 
 
-def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> dict[str, Any]:
+def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> Weight:
     """Return the weight of one term through the layers, its rank, and its number of labelled rows.
 
     The result has ``term``, ``n_labelled`` (labelled source rows with the term), and for each output its
@@ -120,9 +155,9 @@ def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> dict
     ``direct`` weight (of the input block alone) and ``rank`` (1 is the strongest for that class).
     """
     j, weights, labels = position_of(term, terms), effective_weights(classifier), classifier.classes_.tolist()
-    direct = _slopes_at_mean(classifier)[1] if hasattr(classifier, "representation_") else weights
+    direct = _slopes_at_mean(classifier)[1] if isinstance(classifier, MSDAClassifier) else weights
     other = labels[0] if len(labels) == 2 else None
-    outputs = [
+    outputs: list[Output] = [
         {
             "class": label,
             "weight": float(weights[j, o]),
@@ -143,7 +178,7 @@ def _count_labelled(classifier: Classifier, j: int) -> int | None:
 
 def top_terms(
     classifier: Classifier, terms: Sequence[str], k: int = 20, *, only_new: bool = False
-) -> list[dict[str, Any]]:
+) -> list[Strong]:
     """List the k terms with the largest weights for each class, through all layers.
 
     With `only_new`, terms that no labelled row has, without stop words: their weight comes from the layers
@@ -169,15 +204,15 @@ def top_terms(
 
 
 def document_terms(
-    classifier: Classifier, terms: Sequence[str], x: Rows, k: int = 10, *, target: Any = None
-) -> list[dict[str, Any]]:
+    classifier: Classifier, terms: Sequence[str], x: Rows, k: int = 10, *, target: Name | None = None
+) -> list[Effect]:
     """List the k terms with the largest effect on the prediction of one row `x`, of shape (1, d).
 
     The effect of a term is exact: the score of the row less its score without the term. Each entry has
     ``term``, ``effect`` on the score of the predicted class, and ``n_labelled``. `target` names the row's
     target, where the classifier has several.
     """
-    has_layers = hasattr(classifier, "representation_")
+    has_layers = isinstance(classifier, MSDAClassifier)
     row = as_array(check_matrix(classifier, x, reset=False) if has_layers else x)
     if row.shape[0] != 1:
         raise ValueError(f"one row is explained at a time, got {row.shape[0]}")
@@ -200,7 +235,12 @@ def document_terms(
 
 
 def score_contributions(
-    classifier: MSDAClassifier, X: Rows, direction: np.ndarray, *, target: Any = None, n_nodes: int = 64
+    classifier: MSDAClassifier,
+    X: Rows,
+    direction: np.ndarray,
+    *,
+    target: Name | None = None,
+    n_nodes: int = 64,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Divide the scores of a few rows among their features, by integrated gradients from the empty row.
 
@@ -224,7 +264,7 @@ def score_contributions(
 
 
 def _differentiate_scores(
-    classifier: MSDAClassifier, H: Sequence[np.ndarray], toward: np.ndarray, target: Any
+    classifier: MSDAClassifier, H: Sequence[np.ndarray], toward: np.ndarray, target: Name | None
 ) -> np.ndarray:
     """Return the slopes of ``sum_c toward_c log p_c`` in the readings' scores: (n, n_readings n_outputs).
 

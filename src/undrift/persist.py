@@ -19,7 +19,7 @@ from copy import copy
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeAlias, TypeVar, cast
 
 import numpy as np
 import safetensors.numpy
@@ -66,12 +66,17 @@ _OF_THE_SESSION = (
 PARTS = {"layers": "representation_", "training_rows": "memory_"}  # attributes that make a file large
 
 
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+E = TypeVar("E", bound=BaseEstimator)
+Part = TypeVar("Part", bound=BaseEstimator)
+
+
 class Arrays(dict[str, np.ndarray]):
     """Arrays of a file by name, and the sparse matrices that are made of some: one may be named twice."""
 
-    def __init__(self, *arrays: Any) -> None:
-        super().__init__(*arrays)
-        self.matrices: dict[str, Any] = {}
+    def __init__(self, arrays: Mapping[str, np.ndarray] | None = None) -> None:
+        super().__init__(arrays or {})
+        self.matrices: dict[str, sp.csr_array] = {}
 
 
 class ModelFileError(UndriftError):
@@ -121,7 +126,7 @@ def save_model(
         raise OSError(f"{path} cannot be written: {error}") from None
 
 
-def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
+def _read_header(file: BinaryIO) -> tuple[dict[str, dict[str, Any]], int]:
     """Return the header of a file, and how many bytes it takes."""
     n_bytes = int.from_bytes(file.read(8), "little")
     return json.loads(file.read(n_bytes)), n_bytes
@@ -148,7 +153,7 @@ def measure_parts(path: str | os.PathLike[str]) -> dict[str, int]:
     return {**parts, "rest": os.path.getsize(path) - sum(parts.values())}
 
 
-def choose_bits(classifier: MSDAClassifier, samples: Mapping[Any, Rows]) -> Bits:
+def choose_bits(classifier: MSDAClassifier, samples: Mapping[str, Rows]) -> Bits:
     """Return the fewest bits of a weight that change no prediction of sampled rows of the targets."""
     expected = {name: classifier.predict(X, target=name) for name, X in samples.items()}
     for bits in (8, 16):
@@ -158,7 +163,7 @@ def choose_bits(classifier: MSDAClassifier, samples: Mapping[Any, Rows]) -> Bits
     return 32
 
 
-def round_layers(estimator: Any, bits: Bits) -> Any:
+def round_layers(estimator: E, bits: Bits) -> E:
     """Return the model that a file with so many bits of a weight holds."""
     return _change_part(estimator, MSDA, lambda msda: _unpack_stack(_pack_stack(msda, bits)))
 
@@ -166,27 +171,27 @@ def round_layers(estimator: Any, bits: Bits) -> Any:
 def _pack_stack(msda: MSDA, bits: Bits) -> MSDA:
     """Return a stack with its layers packed; those that were loaded with fewer bits have no more."""
     bits = min(bits, getattr(msda, "layer_bits_", bits))
-    return cast(MSDA, _with(msda, layers_=pack_layers(msda.layers_, bits)))
+    return _with(msda, layers_=pack_layers(msda.layers_, bits))
 
 
 def _unpack_stack(msda: MSDA) -> MSDA:
     """Return a stack with its layers unpacked."""
     packed = cast(list[PackedLayer], msda.layers_)
     bits = {"layer_bits_": packed[0].bits} if packed[0].bits < 32 else {}
-    return cast(MSDA, _with(msda, layers_=unpack_layers(packed), **bits))
+    return _with(msda, layers_=unpack_layers(packed), **bits)
 
 
-def _with(estimator: Any, **attributes: Any) -> Any:
+def _with(estimator: E, **attributes: object) -> E:
     """Return a copy with other attributes."""
     estimator = copy(estimator)
     vars(estimator).update(attributes)
     return estimator
 
 
-def _change_part(estimator: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+def _change_part(estimator: E, kind: type[Part], change: Callable[[Part], Part]) -> E:
     """Return an estimator with the one of a class, itself or one inside it, changed."""
     if isinstance(estimator, kind):
-        return change(estimator)
+        return cast(E, change(estimator))
     for name in ("classifier_", "representation_"):
         if hasattr(estimator, name):
             return _with(estimator, **{name: _change_part(getattr(estimator, name), kind, change)})
@@ -254,7 +259,7 @@ def _digest(metadata: dict[str, str], arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
-def _encode(value: Any, key: str, arrays: Arrays) -> Any:
+def _encode(value: object, key: str, arrays: Arrays) -> Json:
     """Turn a value into JSON, its arrays moved to `arrays` under names that start with `key`."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -286,7 +291,7 @@ def _encode(value: Any, key: str, arrays: Arrays) -> Any:
     return _encode_instance(value, key, arrays)
 
 
-def _encode_instance(value: Any, key: str, arrays: Arrays) -> dict[str, Any]:
+def _encode_instance(value: object, key: str, arrays: Arrays) -> dict[str, Json]:
     """Describe an estimator or a dataclass of this library by its name and fields."""
     name = type(value).__name__
     if type(value) not in SAVABLE:
@@ -297,11 +302,11 @@ def _encode_instance(value: Any, key: str, arrays: Arrays) -> dict[str, Any]:
         fields = {"params": params, "fitted": learnt}
         encoded = {part: _encode(field, f"{key}.{part}", arrays) for part, field in fields.items()}
         return {"estimator": name, **encoded}
-    names = [field.name for field in dataclasses.fields(value)]
+    names = [field.name for field in dataclasses.fields(cast(Any, value))]
     return {name: {field: _encode(getattr(value, field), f"{key}.{field}", arrays) for field in names}}
 
 
-def _encode_array(value: np.ndarray, key: str, arrays: Arrays) -> dict[str, Any]:
+def _encode_array(value: np.ndarray, key: str, arrays: Arrays) -> dict[str, Json]:
     if value.dtype.kind in "fiub":
         arrays[key] = np.ascontiguousarray(value)
         return {"array": key}
@@ -358,7 +363,7 @@ def _decode_dataclass(name: str, content: dict[str, Any], arrays: Arrays) -> Any
     return noun
 
 
-def _decode_strings(encoded: np.ndarray, shape: list[int], dtype: str) -> Any:
+def _decode_strings(encoded: np.ndarray, shape: list[int], dtype: str) -> np.ndarray | list[str]:
     """Return names or labels; an array of fixed width only where padding does not make it large."""
     items = json.loads(encoded.tobytes().decode())
     if dtype == "list":
@@ -401,7 +406,7 @@ def _decode_estimator(node: dict[str, Any], arrays: Arrays) -> BaseEstimator:
     return _unpack_stack(estimator) if isinstance(estimator, MSDA) else estimator
 
 
-def _try_model(model: Any, max_width: int) -> None:
+def _try_model(model: BaseEstimator, max_width: int) -> None:
     """Apply a model to two small rows, so that parts which do not fit are refused on loading."""
     width = getattr(model, "n_features_in_", 1)
     if not 1 <= width <= max_width:

@@ -38,7 +38,7 @@ def run_distill(job: DistillJob, show_stage: ShowStage = ignore_stage) -> dict[s
 
 def find_targets(adapter: TextAdapter, job: DistillJob) -> list[str]:
     """Return the model's target that every file holds: by the names given, else by the file's name."""
-    names = adapter.classifier_.target_names_
+    names = list(map(str, adapter.classifier_.target_names_))
     if job.domains and len(job.domains) != len(job.targets):
         raise TableError(
             f"--domain is given {len(job.domains)} times for {len(job.targets)} targets: give one for each"

@@ -46,7 +46,7 @@ def explain_words(
     is_cut = getattr(adapter.vectorizer_, "tokens_", None) == "characters"
     queries = [word if is_cut else " ".join(words_of(word)) or word for word in words]
     queries, unknown = _split_unknown(queries, terms)
-    target, stack = classifier.target_names_[0], getattr(classifier, "representation_", None)
+    target, stack = str(classifier.target_names_[0]), getattr(classifier, "representation_", None)
     nothing: dict[str, Any] = {"from": [], "to": []}  # of a distilled model
     reconstruct: Any = partial(reconstruction, stack) if stack else lambda **_: nothing
     explanation: dict[str, Any] = {

@@ -97,7 +97,7 @@ class AskJob(ModelJob):
     input: Path
     out: Path
     n: int = 50
-    purpose: str = "predictions"
+    purpose: Literal["predictions", "estimate"] = "predictions"
     seed: int = 0
 
 

@@ -59,8 +59,9 @@ def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]
     assert target.frame is not None
     kinds = with_added(target.path, target.kinds, {"label": {str}, SAMPLED: {str}, WEIGHT: {float}})
     show_stage("choosing rows", None)
-    options: dict[str, Any] = {"target": name, "random_state": job.seed}
-    rows, weights = adapter.ask(target.documents, job.n, job.purpose, return_weights=True, **options)
+    rows, weights = adapter.ask(
+        target.documents, job.n, job.purpose, target=name, return_weights=True, random_state=job.seed
+    )
     facts = {SAMPLED: job.purpose, WEIGHT: [round(float(w), 6) if w else None for w in weights]}
     with write_table(job.out, kinds, Style(target.delimiter, job.reading.safe_cells)) as write:
         write(target.frame.iloc[rows].assign(**facts))

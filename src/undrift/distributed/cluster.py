@@ -6,7 +6,7 @@ import logging
 import operator
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from functools import reduce
@@ -30,7 +30,7 @@ class ClusterLost(OSError, UndriftError):
     """The scheduler, or every worker that a task was tried on, is gone."""
 
 
-def literal(value: Any, stage: str) -> Delayed:
+def literal(value: object, stage: str) -> Delayed:
     """Put a value in the graph as one node, sent once however many tasks use it."""
     return delayed(value, name=f"undrift-{stage}-{_token()}", traverse=False)
 
@@ -45,7 +45,7 @@ class Stage:
     def __init__(self, name: str) -> None:
         self._name, self._n_tasks = f"undrift-{name}-{_token()}", 0
 
-    def __call__(self, fn: Any, *arguments: Any, worker: str | None = None) -> Delayed:
+    def __call__(self, fn: Callable, *arguments: object, worker: str | None = None) -> Delayed:
         """Return the lazy value of ``fn(*arguments)``, computed by `worker` as long as it lives."""
         self._n_tasks += 1
         key = (self._name, self._n_tasks - 1)
@@ -55,9 +55,9 @@ class Stage:
             return delayed(fn, pure=False, traverse=False)(*arguments, dask_key_name=key)
 
 
-def tree_sum(values: Sequence[Delayed], name: str, workers: Sequence[Any] | None = None) -> Delayed:
+def tree_sum(values: Sequence[Delayed], name: str, workers: Sequence[str | None] | None = None) -> Delayed:
     """Add values in a tree: first those of one worker, so that one sum leaves each."""
-    stage, groups = Stage(f"{name}-sum"), dict[Any, list[Delayed]]()
+    stage, groups = Stage(f"{name}-sum"), dict[str | None, list[Delayed]]()
     for value, worker in zip(values, workers or [None] * len(values), strict=True):
         groups.setdefault(worker, []).append(value)
     return _sum_in_tree([_sum_in_tree(group, stage, worker) for worker, group in groups.items()], stage)
@@ -74,13 +74,13 @@ def _sum(*values: Any) -> Any:
     return reduce(operator.add, values)
 
 
-def find_client(values: Sequence[Any]) -> Any:
+def find_client(values: Sequence[Delayed]) -> Any:
     """Return the client of the cluster that would compute `values`; None for a scheduler of this process."""
     owner = getattr(get_scheduler(collections=list(values)), "__self__", None)
     return owner if hasattr(owner, "scheduler_info") else None
 
 
-def find_workers(blocks: Sequence[Delayed]) -> list[Any]:
+def find_workers(blocks: Sequence[Delayed]) -> list[str | None]:
     """Return the worker that holds each block, or its input; None where that is not known."""
     client = find_client(blocks)
     if client is None:
@@ -93,7 +93,7 @@ def find_workers(blocks: Sequence[Delayed]) -> list[Any]:
     return [min(holders.get(group[0].key, ()), default=None) if group else None for group in futures]
 
 
-def assign_workers(sizes: Sequence[int], values: Sequence[Delayed]) -> list[Any]:
+def assign_workers(sizes: Sequence[int], values: Sequence[Delayed]) -> list[str | None]:
     """Choose a worker for each block of these sizes, so that the cluster's load is balanced."""
     client = find_client(values)
     if client is None:

@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Protocol
 
+import dask.array as da
 import numpy as np
 from dask.delayed import Delayed
+from numpy.typing import DTypeLike
+from sklearn.base import BaseEstimator
 
+from ..core import Layer, Rows
 from .cluster import Stage, literal, persist
-from .rows import lazy_blocks
+from .rows import LazyRows, lazy_blocks
 
 
-def send_model(estimator: Any) -> Delayed:
+class Layered(Protocol):
+    """A fitted stack of layers."""
+
+    layers_: list[Layer]
+
+    def hidden(self, X: Rows) -> Iterator[np.ndarray]:
+        """Yield the rows after every layer."""
+        ...
+
+
+def send_model(estimator: object) -> Delayed:
     """Send a fitted estimator to the cluster."""
     (there,) = persist(literal(estimator, "model"))
     return there
 
 
 def blockwise(
-    estimator: Any,
+    estimator: BaseEstimator,
     method: str,
-    X: Any,
+    X: LazyRows,
     *,
     shape: tuple[int, ...],
-    dtype: Any,
-    rows: dict[str, Any] | None = None,
-    **options: Any,
-) -> Any:
+    dtype: DTypeLike,
+    rows: dict[str, np.ndarray] | None = None,
+    **options: object,
+) -> da.Array | list[Delayed]:
     """Apply a method of a fitted estimator to every row block, lazily, and return the form that `X` has.
 
     `shape` is that of the answer for one row: ``(width,)``, or ``()`` for a number or label. Options in
@@ -42,9 +56,9 @@ def blockwise(
     return _match_form(answers, X, shape, dtype)
 
 
-def _split_options(rows: dict[str, Any], X: Any) -> list[dict[str, Any]]:
+def _split_options(rows: dict[str, np.ndarray], X: LazyRows) -> list[dict[str, np.ndarray]]:
     """Return the values of the rows of every block of a Dask array."""
-    sizes = X.chunks[0] if hasattr(type(X), "chunks") else [np.nan]
+    sizes = X.chunks[0] if isinstance(X, da.Array) else (np.nan,)
     if np.isnan(sizes).any():
         raise ValueError(
             f"{next(iter(rows))} of rows of Dask needs a Dask array whose chunks have known sizes"
@@ -58,7 +72,7 @@ def _split_options(rows: dict[str, Any], X: Any) -> list[dict[str, Any]]:
     ]
 
 
-def lazy_hidden(estimator: Any, X: Any) -> Iterator[Any]:
+def lazy_hidden(estimator: Layered, X: LazyRows) -> Iterator[da.Array | list[Delayed]]:
     """Yield h^1, ..., h^l of rows on a cluster, each a lazy value made from the one before."""
     model, blocks = send_model(estimator), lazy_blocks(X)
     for t, layer in enumerate(estimator.layers_):
@@ -68,7 +82,7 @@ def lazy_hidden(estimator: Any, X: Any) -> Iterator[Any]:
 
 
 def _call_method(
-    model: Any, method: str, block: Any, shape: tuple[int, ...], dtype: np.dtype, options: dict
+    model: BaseEstimator, method: str, block: Rows, shape: tuple[int, ...], dtype: np.dtype, options: dict
 ) -> np.ndarray:
     """On a worker: the answer for one block."""
     if block.shape[0] == 0:
@@ -76,7 +90,7 @@ def _call_method(
     return getattr(model, method)(block, **options)
 
 
-def _apply_layer(model: Any, t: int, block: Any) -> np.ndarray:
+def _apply_layer(model: Layered, t: int, block: Rows) -> np.ndarray:
     """On a worker: the rows of one block after layer `t`, from those before it."""
     if block.shape[0] == 0:
         return np.empty((0, model.layers_[t].coef.shape[1]), block.dtype)
@@ -85,12 +99,12 @@ def _apply_layer(model: Any, t: int, block: Any) -> np.ndarray:
     return model.layers_[t](block).astype(block.dtype, copy=False)
 
 
-def _match_form(blocks: Sequence[Delayed], X: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _match_form(
+    blocks: Sequence[Delayed], X: LazyRows, shape: tuple[int, ...], dtype: DTypeLike
+) -> da.Array | list[Delayed]:
     """Return lazy blocks in the form that `X` has."""
-    if not hasattr(type(X), "chunks"):
+    if not isinstance(X, da.Array):
         return list(blocks)
-    import dask.array as da
-
     meta = np.empty((0, *shape), dtype)
     return da.concatenate(
         [da.from_delayed(block, (n, *shape), meta=meta) for block, n in zip(blocks, X.chunks[0], strict=True)]

@@ -11,13 +11,15 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
+import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import Delayed, delayed
 from dask.sizeof import sizeof
+from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -38,6 +40,7 @@ from ..core import (
 from ..inputs import check_matrix, check_place, column_sums, gather_rows, place_rows
 from .cluster import Stage, assign_workers, compute, find_client, find_workers, literal, persist, tree_sum
 
+T = TypeVar("T")
 SUM_ROWS = 4096  # a scatter costs d^2 to add, however few the rows of its block: not fewer than these
 
 
@@ -126,11 +129,11 @@ class OnDask:
         """Bring the rows here, as one matrix, where they are few; None where they are not."""
         return [self.collect()] if is_few(*self.shape) else None
 
-    def map(self, layer: Layer, hidden: Any = None) -> OnDask:
+    def map(self, layer: Layer, hidden: object = None) -> OnDask:
         """Return the same rows after `layer`, computed on the workers when they are needed."""
         return self._like(_layers=(*self._layers, SentLayer.find(layer)), _before=self, _hidden=None)
 
-    def total(self, fn: Callable[[Rows], Any]) -> Any:
+    def total(self, fn: Callable[[Rows], T]) -> T:
         """Sum of `fn` over blocks, added on the workers; one value comes here."""
         blocks, pending = self._find_deepest()
         keeps = len(self._layers) > int(self._sparse) and find_client(self._blocks) is not None
@@ -155,7 +158,7 @@ class OnDask:
 
     def _make_hidden(
         self, blocks: list[Delayed], pending: tuple[SentLayer, ...]
-    ) -> tuple[list[Delayed], list[Any]]:
+    ) -> tuple[list[Delayed], list[str | None]]:
         """Lazy hidden rows, in blocks small enough that a worker can hold a few, and where they will be."""
         stage, device = Stage(f"hidden-{len(self._layers)}"), self._device
         layers = [sent.on_cluster for sent in pending]
@@ -176,8 +179,8 @@ class OnDask:
         self,
         blocks: Sequence[Delayed],
         pending: tuple[SentLayer, ...],
-        fn: Callable[[Rows], Any],
-        workers: Sequence[Any],
+        fn: Callable[[Rows], T],
+        workers: Sequence[str | None],
     ) -> Delayed:
         name = _stage_name(fn, len(self._layers))
         stage, device, task = Stage(name), self._device, literal(fn, "function")
@@ -203,7 +206,7 @@ class OnDask:
             facts.append(BlockFacts(len(chosen), self.shape[1], self.dtype, self._sparse))
         return OnDask(blocks, facts, self._device)
 
-    def astype(self, dtype: Any, copy: bool = False) -> OnDask:
+    def astype(self, dtype: DTypeLike, copy: bool = False) -> OnDask:
         """Return the rows in another precision."""
         stage, dtype = Stage("cast"), np.dtype(dtype)
         if dtype == self.dtype and not self._is_mixed:
@@ -211,9 +214,7 @@ class OnDask:
         blocks = [stage(_cast, block, dtype) for block in self._blocks]
         return self._like(_blocks=blocks, dtype=dtype, _is_mixed=False)
 
-    def map_with_values(
-        self, fn: Callable[..., Any], name: str, values: np.ndarray, *others: Delayed
-    ) -> list[Delayed]:
+    def map_with_values(self, fn: Callable, name: str, values: np.ndarray, *others: Delayed) -> list[Delayed]:
         """Lazy ``fn(block, values of its rows, *others)`` of blocks; `values` has an item for each row."""
         stage, task = Stage(name), literal(fn, "function")
         edges = np.cumsum([0, *self._sizes]).tolist()
@@ -228,6 +229,8 @@ class OnDask:
         return stack_rows(list(compute(*self._blocks)))
 
 
+LazyRows: TypeAlias = da.Array | OnDask | Sequence[Any]  # a Dask array, or blocks: delayed, or futures
+
 gather_rows.register(OnDask, OnDask.collect)
 column_sums.register(OnDask, lambda rows: rows.total(column_sums))
 place_rows.register(OnDask, lambda rows, place, width=0: rows)
@@ -240,7 +243,7 @@ def _stage_name(fn: Callable, depth: int) -> str:
     return f"{name}-{depth}"
 
 
-def _sum_block(block: Rows, fn: Callable[[Rows], Any], device: str, *layers: Layer) -> Any:
+def _sum_block(block: Rows, fn: Callable[[Rows], T], device: str, *layers: Layer) -> T:
     """On a worker: sum of `fn` over one block after `layers`, a piece at a time."""
     place = check_place(device)
     rows = place.stream_rows(split_rows(block, max((layer.coef.shape[1] for layer in layers), default=0)))
@@ -259,7 +262,7 @@ def _hidden(block: Rows, rows: slice, device: str, *layers: Layer) -> np.ndarray
     return last
 
 
-def _on_host(value: Any) -> Any:
+def _on_host(value: T) -> T:
     """Bring arrays back as NumPy's, also those inside a noun."""
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{field.name: _on_host(getattr(value, field.name)) for field in fields(value)})
@@ -274,7 +277,7 @@ class _AnyRows(BaseEstimator):
     """Stands for the user's estimator where a block is validated, which knows of no other block."""
 
 
-def _check_block(block: Any, number: int, dtype: np.dtype | None) -> Rows:
+def _check_block(block: Rows, number: int, dtype: np.dtype | None) -> Rows:
     """On a worker: validate one block."""
     if getattr(block, "ndim", 0) != 2:
         raise TypeError(f"block {number} of X is a {type(block).__name__}, not a two-dimensional matrix")
@@ -291,13 +294,13 @@ def _describe(block: Rows) -> BlockFacts:
     return BlockFacts(block.shape[0], block.shape[1], np.dtype(block.dtype), sp.issparse(block))
 
 
-def lazy_blocks(X: Any) -> list[Delayed]:
+def lazy_blocks(X: LazyRows) -> list[Delayed]:
     """Return the row blocks of a Dask array, or of a list of arrays, delayed values or futures."""
     if isinstance(X, list | tuple):
         return [block for part in X for block in lazy_blocks(part)]
-    if not hasattr(type(X), "to_delayed"):
+    if not isinstance(X, da.Array):
         return [X if isinstance(X, Delayed) else delayed(X)]  # a future
-    if getattr(X, "ndim", 2) != 2:
+    if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got a Dask array of {X.ndim} dimensions")
     blocks = X.to_delayed()
     if blocks.ndim == 2 and blocks.shape[1] > 1:
@@ -307,7 +310,9 @@ def lazy_blocks(X: Any) -> list[Delayed]:
     return list(blocks.ravel())
 
 
-def cluster_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None) -> OnDask:
+def cluster_rows(
+    estimator: BaseEstimator, X: LazyRows, *, reset: bool, dtype: DTypeLike | None = None
+) -> OnDask:
     """Validate rows on a cluster, where they are; a cluster then keeps them until the fit is over.
 
     `X` is a Dask array, a list of delayed values or futures, or OnDask: row blocks, dense or SciPy sparse,
@@ -321,7 +326,7 @@ def cluster_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None) -> O
     return rows._like(_device=getattr(estimator, "device", "cpu")).astype(dtype or rows.dtype)
 
 
-def _check_rows(blocks: list[Delayed], dtype: Any) -> OnDask:
+def _check_rows(blocks: list[Delayed], dtype: DTypeLike | None) -> OnDask:
     """Validate blocks where they are, one by one, and then against each other."""
     stage, dtype = Stage("rows"), None if dtype is None else np.dtype(dtype)
     workers = find_workers(blocks)

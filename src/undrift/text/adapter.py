@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Self
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..inputs import (
-    all_or_nothing,
-    settle_labels,
-)
-from ..method import TARGET, MSDAClassifier
+from ..core import Rows
+from ..inputs import all_or_nothing, settle_labels
+from ..method import TARGET, Given, MSDAClassifier, Name
 from .bridge import Crossing, cross_languages
 from .distill import ask_teacher
 from .distilled import DistilledText, distill_text
@@ -24,6 +23,8 @@ from .tokens import check_documents, interleave
 
 Documents = Iterable[str]
 Targets = Documents | Mapping[str, Documents]
+Labels = ArrayLike | Mapping[str, ArrayLike]  # of rows of the target, or of several by name
+Teaching = Labels | Mapping[str, Given] | Mapping[str, dict[str, Given]]  # or by story
 
 
 class TextAdapter(TextModel):
@@ -89,13 +90,13 @@ class TextAdapter(TextModel):
     def fit(
         self,
         documents: Documents | None,
-        y: Any,
+        y: ArrayLike | None,
         target: Targets | None = None,
         *,
-        y_target: Any = None,
-        teacher: Any = None,
-        teacher_confidence: Any = None,
-        sample_weight: Any = None,
+        y_target: Labels | None = None,
+        teacher: Labels | None = None,
+        teacher_confidence: Labels | None = None,
+        sample_weight: ArrayLike | None = None,
         keeps_state: bool = True,
     ) -> Self:
         """Learn from labelled source documents and unlabelled documents of one or several targets.
@@ -113,39 +114,71 @@ class TextAdapter(TextModel):
         teacher, teacher_confidence, sample_weight, keeps_state : optional
             As for :meth:`MSDAClassifier.fit`; rows are documents.
         """
-        given = {"teacher": teacher, "teacher_confidence": teacher_confidence, "sample_weight": sample_weight}
-        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        options |= {"y_target": y_target, "keeps_state": keeps_state}
         if self.bridge:
-            return self._fit_across(documents, y, target, **options)
+            given = {
+                "sample_weight": sample_weight,
+                "teacher": teacher,
+                "teacher_confidence": teacher_confidence,
+            }
+            refused = [name for name, value in given.items() if value is not None]
+            if refused:
+                raise ValueError(f"bridge=True makes a teacher itself: drop {', '.join(refused)}")
+            return self._fit_across(documents, y, target, y_target, keeps_state)
         source, targets = [] if documents is None else _read_once(documents), _read_targets(target)
         vectorizer = self.new_vectorizer().fit(interleave([source, *targets.values()]))
         X = None if documents is None else vectorizer.transform(source)
         rows = {name: vectorizer.transform(texts) for name, texts in targets.items()}
         X_target = rows if isinstance(target, Mapping) else rows.get(TARGET)
-        return self.fit_rows(vectorizer, X, y, X_target, **options)
+        return self.fit_rows(
+            vectorizer,
+            X,
+            y,
+            X_target,
+            y_target=y_target,
+            teacher=teacher,
+            teacher_confidence=teacher_confidence,
+            sample_weight=sample_weight,
+            keeps_state=keeps_state,
+        )
 
     def _fit_across(
-        self, documents: Documents | None, y: Any, target: Targets | None, **options: Any
+        self,
+        documents: Documents | None,
+        y: ArrayLike | None,
+        target: Targets | None,
+        y_target: Labels | None,
+        keeps_state: bool,
     ) -> Self:
         """Learn from labelled documents of another language than the target's."""
         if documents is None or y is None or target is None:
             raise ValueError("bridge=True needs labelled documents of one language and a target of another")
-        refused = sorted({"teacher", "teacher_confidence", "sample_weight"} & set(options))
-        if refused:
-            raise ValueError(f"bridge=True makes a teacher itself: drop {', '.join(refused)}")
         source, targets = list(check_documents(documents)), _read_targets(target)
-        if len(source) != len(y):
-            raise ValueError(f"y must have a label for each of {len(source)} documents; got {len(y)}")
-        crossing = cross_languages(source, settle_labels(y), targets, self.new_vectorizer())
-        return self.fit_crossing(crossing, is_named=isinstance(target, Mapping), **options)
+        labels = np.asarray(settle_labels(y))
+        if len(source) != len(labels):
+            raise ValueError(f"y must have a label for each of {len(source)} documents; got {len(labels)}")
+        crossing = cross_languages(source, labels, targets, self.new_vectorizer())
+        is_named = isinstance(target, Mapping)
+        return self.fit_crossing(crossing, is_named=is_named, y_target=y_target, keeps_state=keeps_state)
 
-    def fit_crossing(self, crossing: Crossing, *, is_named: bool, **options: Any) -> Self:
+    def fit_crossing(
+        self,
+        crossing: Crossing,
+        *,
+        is_named: bool,
+        y_target: Labels | None = None,
+        keeps_state: bool = True,
+    ) -> Self:
         """Fit the classifier to rows of the targets, which a source in another language labelled."""
-        X_target: Any = crossing.rows if is_named else crossing.rows[TARGET]
-        by_story: Any = crossing.teacher if is_named else crossing.teacher[TARGET]
-        given = {"teacher": by_story, "source_shares": crossing.shares, **options}
-        self.fit_rows(crossing.vectorizer, None, None, X_target, **given)
+        self.fit_rows(
+            crossing.vectorizer,
+            None,
+            None,
+            crossing.rows if is_named else crossing.rows[TARGET],
+            y_target=y_target,
+            teacher=crossing.teacher if is_named else crossing.teacher[TARGET],
+            keeps_state=keeps_state,
+            source_shares=crossing.shares,
+        )
         self.remember(bridge=crossing.facts)
         return self
 
@@ -156,12 +189,17 @@ class TextAdapter(TextModel):
     def fit_rows(
         self,
         vectorizer: TermVectorizer,
-        X: Any,
-        y: Any,
-        X_target: Any = None,
+        X: Rows | None,
+        y: ArrayLike | None,
+        X_target: Rows | Mapping[str, Rows] | None = None,
         *,
-        source_shares: Mapping[Any, float] | None = None,
-        **options: Any,
+        y_target: Labels | None = None,
+        teacher: Teaching | None = None,
+        teacher_confidence: Labels | None = None,
+        sample_domain: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        keeps_state: bool = True,
+        source_shares: Mapping[Hashable, float] | None = None,
     ) -> Self:
         """Fit the classifier to rows of a fitted vectoriser; parameters as of :meth:`MSDAClassifier.fit`.
 
@@ -174,17 +212,27 @@ class TextAdapter(TextModel):
         is_verbose = "ipykernel" in sys.modules if self.verbose is None else self.verbose
         if is_verbose:
             classifier.set_params(verbose=True)
-        self.classifier_ = classifier.fit(X, None if y is None else settle_labels(y), X_target, **options)
+        self.classifier_ = classifier.fit(
+            X,
+            None if y is None else settle_labels(y),
+            X_target,
+            y_target=y_target,
+            teacher=teacher,
+            teacher_confidence=teacher_confidence,
+            sample_domain=sample_domain,
+            sample_weight=sample_weight,
+            keeps_state=keeps_state,
+        )
         self.classes_, self.facts_ = self.classifier_.classes_, {}
         return self
 
     @property
-    def targets_(self) -> dict[str, dict[str, Any]]:
+    def targets_(self) -> dict[Name, dict[str, Any]]:
         """Results for every target by its name, as of :class:`MSDAClassifier`."""
         return self.classifier_.targets_
 
     @property
-    def readings_(self) -> dict[str, list[dict[str, Any]]]:
+    def readings_(self) -> dict[Name, list[dict[str, Any]]]:
         """Readings of every target by its name, as of :class:`MSDAClassifier`."""
         return self.classifier_.readings_
 
@@ -194,7 +242,7 @@ class TextAdapter(TextModel):
         check_is_fitted(self)
         return self.vectorizer_.get_feature_names_out().tolist()
 
-    def update(self, documents: Documents, y: Any, *, target: str | None = None) -> TextAdapter:
+    def update(self, documents: Documents, y: ArrayLike, *, target: str | None = None) -> TextAdapter:
         """Learn labels of a few target documents at once, as :meth:`MSDAClassifier.update`."""
         rows = self._count_terms(_read_once(documents))
         self.classifier_.update(rows, settle_labels(y), target=target)
@@ -210,17 +258,20 @@ class TextAdapter(TextModel):
         self,
         documents: Documents,
         n: int,
-        purpose: str = "predictions",
+        purpose: Literal["predictions", "estimate"] = "predictions",
         *,
         target: str | None = None,
-        **options: Any,
+        return_weights: bool = False,
+        random_state: int | np.random.RandomState | None = None,
     ) -> Any:
         """Return the positions of the n documents most worth labelling, as :meth:`MSDAClassifier.ask`."""
         rows = self._count_terms(_read_once(documents))
-        return self.classifier_.ask(rows, n, purpose, target=target, **options)
+        return self.classifier_.ask(
+            rows, n, purpose, target=target, return_weights=return_weights, random_state=random_state
+        )
 
     def distill(
-        self, documents: Targets | None = None, labels: Any = None, *, random_state: int = 0
+        self, documents: Targets | None = None, labels: Labels | None = None, *, random_state: int = 0
     ) -> DistilledText:
         """Return a small linear model on terms that imitates this one.
 
@@ -242,16 +293,14 @@ class TextAdapter(TextModel):
         by_target = _read_targets(documents)
         every_document = [document for own in by_target.values() for document in own]
         names = [name for name, own in by_target.items() for _ in own]
-        if isinstance(labels, Mapping):
-            labels = [label for name in by_target for label in labels[name]]
-        labels = None if labels is None else list(labels)
-        if labels is not None and len(labels) != len(every_document):
+        truth = None if labels is None else _list_labels(labels, by_target)
+        if truth is not None and len(truth) != len(every_document):
             raise ValueError(
-                f"labels must be as many as the documents, {len(every_document)}; got {len(labels)}"
+                f"labels must be as many as the documents, {len(every_document)}; got {len(truth)}"
             )
         rows = self._count_terms(every_document)
         taught = ask_teacher(self.classifier_, rows, names if isinstance(documents, Mapping) else None)
-        model = distill_text(every_document, taught, labels, self.vectorizer_, random_state)
+        model = distill_text(every_document, taught, truth, self.vectorizer_, random_state)
         counts = dict(zip(self.terms_, self.classifier_.labelled_counts_.tolist(), strict=True))
         known = [counts.get(term, -1) for term in model.terms_]
         model.classifier_.labelled_counts_ = np.array(known, dtype=np.int32)
@@ -260,12 +309,19 @@ class TextAdapter(TextModel):
         return model
 
 
-def _read_once(documents: Any) -> Any:
+def _read_once(documents: Documents) -> Documents:
     """Return documents that can be read again: those of a generator as a list."""
     return list(documents) if isinstance(documents, Iterator) else documents
 
 
-def _read_targets(target: Any) -> dict[str, list[str]]:
+def _list_labels(labels: Labels, names: Iterable[str]) -> list[Hashable]:
+    """Return the labels of several targets one after another."""
+    if isinstance(labels, Mapping):
+        return [label for name in names for label in _list_labels(labels[name], ())]
+    return np.asarray(labels, dtype=object).tolist()
+
+
+def _read_targets(target: Targets | None) -> dict[str, list[str]]:
     """Return the documents of every target by name."""
     if target is None:
         return {}

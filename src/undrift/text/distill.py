@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsqr
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
 from ..method import (
+    MSDAClassifier,
     Name,
     TargetResults,
     class_probabilities,
@@ -55,7 +56,7 @@ class Taught:
         return (np.log(np.maximum(self.probabilities, 1e-12)) - self.prior[self.domain]).argmax(axis=1)
 
 
-def ask_teacher(classifier: Any, X: Rows, target: Any = None) -> Taught:
+def ask_teacher(classifier: MSDAClassifier, X: Rows, target: Name | Sequence[Name] | None = None) -> Taught:
     """Return the answers of a fitted `MSDAClassifier` for rows of its targets.
 
     `target` is the name of the target that the rows are of, or a list with one for each row.
@@ -89,7 +90,7 @@ class DistilledClassifier(ClassifierMixin, TargetResults, BaseEstimator):
     shift_: np.ndarray  # (n_domains, n_classes) added to log probabilities
     prior_: np.ndarray  # (n_domains, n_classes) log shares that predictions ignore
 
-    def fit(self, X: Rows, y: Any) -> DistilledClassifier:
+    def fit(self, X: Rows, y: object) -> DistilledClassifier:
         """Refuse: `distill` fits."""
         raise ValueError("a distilled classifier learns from another one: see TextAdapter.distill")
 
@@ -195,7 +196,7 @@ def _fit_ridge(X: Rows, taught: Taught, ridge: float, start: np.ndarray | None =
     return model
 
 
-def _domain_means(values: Any, domain: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def _domain_means(values: Rows, domain: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Return the mean row of every domain, of shape (n_domains, n_columns)."""
     sums = [np.asarray(values[domain == i].sum(axis=0)).ravel() for i in range(len(sizes))]
     return np.array(sums) / np.maximum(sizes, 1)[:, None]

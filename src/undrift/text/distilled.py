@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..inputs import spell_label
-from .distill import Taught, distill
+from .distill import DistilledClassifier, Taught, distill
 from .model import TextModel
 from .terms import TermVectorizer, build_tfidf, count_documents
 from .tokens import CHARACTER_NGRAMS, choose_pattern
@@ -55,6 +55,7 @@ class DistilledText(TextModel):
     (array(['good'], dtype='<U4'), array(['good'], dtype='<U4'))
     """
 
+    classifier_: DistilledClassifier
     idf_: np.ndarray
     analysis_: dict[str, Any]
 
@@ -66,7 +67,7 @@ class DistilledText(TextModel):
             self._cached_vectorizer = build_tfidf(self.terms_, self.idf_, **self.analysis_)
         return self._cached_vectorizer
 
-    def fit(self, *arguments: Any, **options: Any) -> NoReturn:
+    def fit(self, *arguments: object, **options: object) -> NoReturn:
         """Refuse, as do `update` and `ask`: a distilled model learns from an adapter alone."""
         raise ValueError(
             "a distilled model cannot be fitted, updated or asked for rows to label: do so with the "
@@ -101,7 +102,7 @@ class DistilledText(TextModel):
 def distill_text(
     documents: Sequence[str],
     taught: Taught,
-    labels: Sequence[Any] | None,
+    labels: Sequence[Hashable] | None,
     vectorizer: TermVectorizer,
     seed: int,
 ) -> DistilledText:
@@ -134,8 +135,8 @@ def choose_terms(
 
 
 def measure_fidelity(
-    taught: Taught, codes: np.ndarray, labels: Sequence[Any] | None, held_out: np.ndarray
-) -> dict[str, Any]:
+    taught: Taught, codes: np.ndarray, labels: Sequence[Hashable] | None, held_out: np.ndarray
+) -> dict[str, float | None]:
     """Compare predictions of held-out documents with the adapter's, and both with labels where known."""
     adapted = taught.classes[taught.predicted]
     distilled = taught.classes[codes]

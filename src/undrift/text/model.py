@@ -7,23 +7,27 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..core import Rows
+from ..method import MSDAClassifier
 from ..scoring import describe_expected, list_shares
+from .distill import DistilledClassifier
 from .tokens import check_documents
 
 
 class TextModel(ClassifierMixin, BaseEstimator):
     """Predict labels of documents, and summarise every target."""
 
-    vectorizer_: Any
-    classifier_: Any
+    classifier_: MSDAClassifier | DistilledClassifier
     classes_: np.ndarray
     terms_: list[str]
     facts_: dict[str, Any]
+    vectorizer_: Any  # which counts terms: an attribute here, a property there
 
     def remember(self, **facts: Any) -> None:
         """Keep facts about the data, such as the names of text columns, with the model and in its file."""
@@ -34,8 +38,8 @@ class TextModel(ClassifierMixin, BaseEstimator):
         documents: Iterable[str],
         *,
         target: str | None = None,
-        teacher: Any = None,
-        teacher_confidence: Any = None,
+        teacher: ArrayLike | None = None,
+        teacher_confidence: ArrayLike | None = None,
     ) -> np.ndarray:
         """Return scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
 
@@ -56,8 +60,8 @@ class TextModel(ClassifierMixin, BaseEstimator):
         documents: Iterable[str],
         *,
         target: str | None = None,
-        teacher: Any = None,
-        teacher_confidence: Any = None,
+        teacher: ArrayLike | None = None,
+        teacher_confidence: ArrayLike | None = None,
     ) -> np.ndarray:
         """Predict labels; the parameters are those of `decision_function`."""
         rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
@@ -68,8 +72,8 @@ class TextModel(ClassifierMixin, BaseEstimator):
         documents: Iterable[str],
         *,
         target: str | None = None,
-        teacher: Any = None,
-        teacher_confidence: Any = None,
+        teacher: ArrayLike | None = None,
+        teacher_confidence: ArrayLike | None = None,
     ) -> np.ndarray:
         """Return calibrated probabilities of the classes; the parameters are those of `decision_function`.
 
@@ -80,7 +84,12 @@ class TextModel(ClassifierMixin, BaseEstimator):
         return p if said else self.classifier_.fill_unknown(p, rows, target)
 
     def score(
-        self, documents: Iterable[str], y: Any, sample_weight: Any = None, *, target: str | None = None
+        self,
+        documents: Iterable[str],
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        target: str | None = None,
     ) -> float:
         """Return the accuracy of `predict`; the parameters are those of `decision_function`."""
         return accuracy_score(y, self.predict(documents, target=target), sample_weight=sample_weight)
@@ -113,22 +122,22 @@ class TextModel(ClassifierMixin, BaseEstimator):
         aligned.classifier_ = self.classifier_.align(rows[known], target=target)
         return aligned
 
-    def _count_terms(self, documents: Iterable[str]) -> Any:
+    def _count_terms(self, documents: Iterable[str]) -> Rows:
         check_is_fitted(self)
         return self.vectorizer_.transform(check_documents(documents))
 
     @property
-    def target_shares_(self) -> list[dict[Any, float] | None]:
+    def target_shares_(self) -> list[dict[Any, float]]:
         """Share of every class in every target, as of :class:`MSDAClassifier`."""
         return self.classifier_.target_shares_
 
     @property
-    def target_shares_interval_(self) -> list[dict[Any, tuple[float, float]] | None]:
+    def target_shares_interval_(self) -> list[dict[Any, tuple[float, float]]]:
         """A 90% interval of these shares, as of :class:`MSDAClassifier`."""
         return self.classifier_.target_shares_interval_
 
     @property
-    def expected_error_(self) -> list[dict[str, float] | None]:
+    def expected_error_(self) -> list[dict[str, Any]]:
         """Error to expect on every target, as of :class:`MSDAClassifier`; of the adapter, once distilled."""
         return self.classifier_.expected_error_
 
@@ -151,7 +160,7 @@ class TextModel(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _name_answers(teacher: Any, confidence: Any) -> dict[str, Any]:
+def _name_answers(teacher: ArrayLike | None, confidence: ArrayLike | None) -> dict[str, ArrayLike]:
     """Return a teacher's answers as options of a classifier; none where there is no teacher."""
     named = {"teacher": teacher, "teacher_confidence": confidence}
     return {name: value for name, value in named.items() if value is not None}

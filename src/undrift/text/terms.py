@@ -96,7 +96,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         self.dtype = dtype
 
     @all_or_nothing
-    def fit(self, documents: Iterable[str], y: Any = None) -> TermVectorizer:
+    def fit(self, documents: Iterable[str], y: object = None) -> TermVectorizer:
         """Choose the vocabulary, in one pass over the documents."""
         self._check_parameters()
         rest = check_documents(documents)
@@ -137,7 +137,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         self.n_missed_ = n_missed
         return self
 
-    def fit_transform(self, documents: Iterable[str], y: Any = None) -> sparse.csr_array:
+    def fit_transform(self, documents: Iterable[str], y: object = None) -> sparse.csr_array:
         """Choose the vocabulary and give the rows; a generator is held in memory, to be read twice."""
         if isinstance(documents, Iterator):
             documents = list(documents)
@@ -159,7 +159,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "tokens_")
         return build_analyser(self.tokens_, self.ngram_range)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return the terms as scikit-learn wants them; `input_features` is ignored."""
         check_is_fitted(self, "terms_")
         return np.asarray(self.terms_, dtype=object)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bz2
 import codecs
+import datetime
 import gzip
 import io
 import json
@@ -19,18 +20,19 @@ import stat
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from decimal import Decimal
 from difflib import get_close_matches
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from types import ModuleType
+from typing import Any, BinaryIO, Literal, TypeAlias
+
+import pandas as pd
 
 from ...errors import UndriftError, warn
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
 _CHUNK = 1 << 20
@@ -51,8 +53,10 @@ _BUFFER = 1 << 18
 _N_SHOWN = 20  # columns that a message names
 _BOMB_BYTES, _BOMB_RATIO = 1 << 28, 200  # a file that gives more bytes and more times its size is refused
 
-
-Kinds = Mapping[str, set[Any]]
+Cell: TypeAlias = (
+    str | float | bool | bytes | list["Cell"] | dict[str, "Cell"] | datetime.date | Decimal | None
+)
+Kinds: TypeAlias = Mapping[str, set[Hashable]]  # columns -> types of their cells
 
 
 class TableError(UndriftError):
@@ -100,13 +104,13 @@ def refuse_zip_bomb(path: Path) -> None:
 
 
 @contextmanager
-def open_bytes(path: Path, compression: str) -> Iterator[BinaryIO]:
+def open_bytes(path: Path, compression: str) -> Iterator[io.BufferedReader[Decompressed]]:
     """Open the bytes of a file, decompressed; `raw.n_read` of the stream says how far it was read."""
-    with open(path, "rb", buffering=0) as raw, _Decompressed(path, raw, compression) as stream:
-        yield cast(BinaryIO, io.BufferedReader(stream, _BUFFER))
+    with open(path, "rb", buffering=0) as raw, Decompressed(path, raw, compression) as stream:
+        yield io.BufferedReader(stream, _BUFFER)
 
 
-class _Decompressed(io.RawIOBase):
+class Decompressed(io.RawIOBase):
     """Content of a file, which must not be many times as large as any table would be."""
 
     def __init__(self, path: Path, raw: io.FileIO, compression: str) -> None:
@@ -115,13 +119,16 @@ class _Decompressed(io.RawIOBase):
         self.n_read = raw.tell
 
     def readable(self) -> bool:
+        """Tell that it can be read."""
         return True
 
     def close(self) -> None:
+        """Close the stream below, too."""
         self._stream.close()
         super().close()
 
     def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, and return the number of bytes."""
         try:
             chunk = self._stream.read(len(buffer))
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
@@ -139,7 +146,9 @@ class _Decompressed(io.RawIOBase):
         return len(chunk)
 
 
-def open_compressed(path: Path, raw: Any, compression: str, mode: Any = "rb") -> Any:
+def open_compressed(
+    path: Path, raw: io.FileIO | BinaryIO, compression: str, mode: Literal["rb", "wb"] = "rb"
+) -> io.BufferedIOBase:
     """Return a stream of the decompressed bytes of `raw`, or in mode "wb" one that compresses to it."""
     if compression == ".gz":  # no name and no time inside: the same rows give the same bytes
         return gzip.GzipFile("", mode, compresslevel=6, fileobj=raw, mtime=0)
@@ -153,7 +162,7 @@ def open_compressed(path: Path, raw: Any, compression: str, mode: Any = "rb") ->
     return kind(pyarrow.PythonFile(copy, mode[0]), "zstd")
 
 
-def import_extra(path: Path, module: str, what: str) -> Any:
+def import_extra(path: Path, module: str, what: str) -> ModuleType:
     """Import an optional package, or say which extra brings it."""
     try:
         return import_module(module)
@@ -234,7 +243,7 @@ codecs.register_error(_MARKING, _mark_odd)
 codecs.register_error(_FALLBACK, _decode_windows_1252)
 
 
-def list_values(frame: pd.DataFrame, name: str) -> list[Any]:
+def list_values(frame: pd.DataFrame, name: str) -> list[Cell]:
     """Return the cells of a column, None where there is nothing."""
     return [None if value != value else value for value in frame[name].tolist()]
 
@@ -247,7 +256,7 @@ def list_texts(frame: pd.DataFrame, names: str | Sequence[str]) -> list[str]:
     return ["\n".join(filter(None, row)) for row in zip(*texts, strict=True)]
 
 
-def write_text(value: Any) -> str:
+def write_text(value: Cell) -> str:
     """Return a cell as text: nothing is empty, numbers keep their digits, nested values are JSON."""
     if isinstance(value, str):
         return str(value)
@@ -258,24 +267,24 @@ def write_text(value: Any) -> str:
     return write_json(value) if isinstance(value, bool | dict | list) else str(value)
 
 
-def write_json(value: Any) -> str:
+def write_json(value: Cell) -> str:
     """Return a value as one line of JSON; dates and decimals become text."""
     return json.dumps(value, ensure_ascii=False, default=write_text)
 
 
-def find_kinds(frame: pd.DataFrame) -> dict[str, set[Any]]:
+def find_kinds(frame: pd.DataFrame) -> dict[str, set[Hashable]]:
     """Return the columns of a frame with the types of their cells; what is no number is text."""
 
-    def find_type(value: Any) -> type:
+    def find_type(value: Cell) -> type:
         is_long = type(value) is int and not -(2**63) <= value < 2**63
         return type(value) if type(value) in (bool, int, float) and not is_long else str
 
     return {name: {*map(find_type, column.dropna().tolist())} for name, column in frame.items()}
 
 
-def join_kinds(tables: Iterable[Kinds]) -> dict[str, set[Any]]:
+def join_kinds(tables: Iterable[Kinds]) -> dict[str, set[Hashable]]:
     """Return every column of several tables once, in order of first appearance, with all of its types."""
-    joined: dict[str, set[Any]] = {}
+    joined: dict[str, set[Hashable]] = {}
     for kinds in tables:
         for name, types in kinds.items():
             joined[name] = joined.get(name, set()) | types
@@ -307,7 +316,7 @@ def refuse_repeated(path: str | PathLike[str], columns: Sequence[str]) -> None:
         raise TableError(f"{path} has two columns called {repeated!r} (numbers {places}); rename one")
 
 
-def with_added(path: str | PathLike[str], kinds: Kinds, added: Kinds) -> dict[str, set[Any]]:
+def with_added(path: str | PathLike[str], kinds: Kinds, added: Kinds) -> dict[str, set[Hashable]]:
     """Return the columns of an output: those of the table at `path`, then the `added`, all of them new."""
     clashes = ", ".join(repr(name) for name in added if name in kinds)
     if clashes:

@@ -8,24 +8,27 @@ that follows an unclosed quote in memory, and turn whole numbers into floats whe
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from glob import glob, has_magic
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO, TypeVar
 
 import pandas as pd
 
 from ...errors import count, warn
 from .files import (
     COMPRESSIONS,
+    Cell,
+    Decompressed,
     Encoding,
     TableError,
     detect_encoding,
@@ -56,6 +59,9 @@ LINE_LIMIT = 1 << 24  # characters of a line, or of a field (about ten times *Wa
 ARRAY_LIMIT = 1 << 28  # characters of a JSON array, which is read whole
 MOST_COLUMNS = 10_000
 MOST_TITLES = 5  # rows of a spreadsheet above its header
+
+
+Row = TypeVar("Row", list[str], dict[str, Cell])
 
 
 class Layout(NamedTuple):
@@ -138,7 +144,7 @@ class Table:
 
     path: Path
     skip_bad: bool = False  # whether rows that cannot be read are counted rather than raised
-    kinds: dict[str, set[Any]] = field(default_factory=dict)  # columns -> types of their cells
+    kinds: dict[str, set[Hashable]] = field(default_factory=dict)  # columns -> types of their cells
     share_read: float = 0.0
     n_bad: int = 0
     first_bad: str | None = None  # place and fault
@@ -193,9 +199,18 @@ def open_table(
     """
     table = Table(path if isinstance(path, Path) else Path(path), skip_bad)
     if is_pattern(path):
-        needed: dict[str, Any] = {"text": text, "remedy": remedy, "columns": columns}
-        given: dict[str, Any] = {"encoding": encoding, "skip_bad": skip_bad, "sheet": sheet}
-        tables = [open_table(each, **needed, **given) for each in shard_paths(path)]
+        tables = [
+            open_table(
+                shard,
+                text=text,
+                remedy=remedy,
+                columns=columns,
+                encoding=encoding,
+                skip_bad=skip_bad,
+                sheet=sheet,
+            )
+            for shard in shard_paths(path)
+        ]
         table.kinds, table.read = join_kinds(each.kinds for each in tables), partial(_join, table, tables)
         table.delimiter = common_delimiter(each.delimiter for each in tables)
         return table
@@ -272,7 +287,7 @@ class TextFile:
     encoding: Encoding
 
     @contextmanager
-    def open(self) -> Iterator[Any]:
+    def open(self) -> Iterator[io.TextIOWrapper[io.BufferedReader[Decompressed]]]:
         """Open the file as text."""
         with open_bytes(self.path, self.compression) as stream:
             yield io.TextIOWrapper(stream, *self.encoding, newline="")
@@ -322,12 +337,12 @@ class LineReader:
 
 
 def _make_frames(
-    table: Table, file: TextFile, parse: Callable[[LineReader], Iterator[Any]]
+    table: Table, file: TextFile, parse: Callable[[LineReader], Iterator[Row]]
 ) -> Iterator[pd.DataFrame]:
     """Yield rows in blocks; cells keep their types, and the columns are those of the table, if known."""
     make = partial(pd.DataFrame, columns=table.columns or None, dtype=object)
     with file.open() as stream:
-        lines, rows, end = LineReader(stream, table), list[Any](), BLOCK_CHARACTERS
+        lines, rows, end = LineReader(stream, table), list[Row](), BLOCK_CHARACTERS
         n_bytes = max(file.path.stat().st_size, 1)
         for row in parse(lines):
             rows.append(row)
@@ -412,7 +427,7 @@ class _RowError(Exception):
     """A fault of one row."""
 
 
-def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: list[tuple[str, Cell]]) -> dict[str, Cell]:
     """Return the object of `pairs`; of two equal keys one would be lost, so they are refused."""
     made = dict(pairs)
     if len(made) < len(pairs):
@@ -427,7 +442,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_refuse_repeated_keys)
 def _read_objects(table: Table, file: TextFile) -> Iterator[pd.DataFrame]:
     """Yield the object of every line that has a good one."""
 
-    def parse(lines: LineReader) -> Iterator[dict[str, Any]]:
+    def parse(lines: LineReader) -> Iterator[dict[str, Cell]]:
         for line in lines:
             lines.start_row()
             try:
@@ -439,7 +454,7 @@ def _read_objects(table: Table, file: TextFile) -> Iterator[pd.DataFrame]:
     return _make_frames(table, file, parse)
 
 
-def _parse_object(line: str) -> dict[str, Any]:
+def _parse_object(line: str) -> dict[str, Cell]:
     """Return the object in one line, or say why there is none."""
     try:
         value = _DECODER.decode(line)
@@ -517,9 +532,9 @@ def _drop_title(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
     return kept.loc[:, kept.notna().any(axis=0)]
 
 
-def _clean_cell(value: Any) -> Any:
+def _clean_cell(value: Cell) -> Cell:
     """Return a date or time as text, midnight as the date alone, and None for nothing."""
-    if hasattr(value, "isoformat"):
+    if isinstance(value, datetime.date | datetime.time):
         return value.isoformat().removesuffix("T00:00:00")
     return None if value == "" or value != value else value
 
@@ -541,7 +556,7 @@ def _open_parquet(path: Path) -> Iterator[Any]:
         raise TableError(f"{path} is truncated or not a Parquet file ({reason})") from error
 
 
-def _read_schema(path: Path) -> dict[str, set[Any]]:
+def _read_schema(path: Path) -> dict[str, set[Hashable]]:
     """Return every column of a Parquet file with its Arrow type."""
     with _open_parquet(path) as file:
         schema = file.schema_arrow

@@ -5,17 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from types import ModuleType, SimpleNamespace
+from typing import IO, Any, TypeAlias
+
+import pandas as pd
 
 from ...files import replace_file
 from .files import (
+    Cell,
     Kinds,
     TableError,
     import_extra,
@@ -25,9 +28,6 @@ from .files import (
     write_text,
 )
 from .reading import Layout, infer_layout
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _BUFFER = 1 << 18
 _GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 26  # of a row group of Parquet
@@ -44,8 +44,9 @@ class Style:
     is_safe: bool = False  # whether cells that look like a formula get an apostrophe
 
 
-Columns = Sequence[list[Any]]  # the cells of a block of rows
-Writer = AbstractContextManager[Callable[[Columns], Any]]
+Columns: TypeAlias = Sequence[list[Cell]]  # the cells of a block of rows
+Write: TypeAlias = Callable[[Columns], object]
+Writer: TypeAlias = AbstractContextManager[Write]
 
 
 @contextmanager
@@ -91,12 +92,13 @@ class _Enough(Exception):
 
 
 @contextmanager
-def _open_stream(path: Path, layout: Layout) -> Iterator[Any]:
+def _open_stream(path: Path, layout: Layout) -> Iterator[IO]:
     """Open a file to write to; all is on the disk, or a full one is noticed, when the context ends."""
-    streams: list[Any] = [open(path, "wb", buffering=_BUFFER)]  # noqa: SIM115 (closed below)
+    file = open(path, "wb", buffering=_BUFFER)  # noqa: SIM115 (closed below)
+    streams: list[Any] = [file]
     try:
         if layout.compression:
-            streams.append(open_compressed(path, streams[0], layout.compression, "wb"))
+            streams.append(open_compressed(path, file, layout.compression, "wb"))
         if layout.kind not in ("parquet", "xlsx"):
             # Half a surrogate pair, legal in JSON, has no bytes in UTF-8; its escape is JSON again.
             text = io.TextIOWrapper(streams[-1], encoding="utf-8", errors="backslashreplace", newline="")
@@ -105,8 +107,8 @@ def _open_stream(path: Path, layout: Layout) -> Iterator[Any]:
         streams[-1].flush()
         if layout.compression:
             streams[1].close()  # writes the trailer
-        streams[0].flush()
-        os.fsync(streams[0].fileno())
+        file.flush()
+        os.fsync(file.fileno())
     finally:
         for stream in reversed(streams):
             with suppress(OSError, ValueError):
@@ -115,8 +117,8 @@ def _open_stream(path: Path, layout: Layout) -> Iterator[Any]:
 
 @contextmanager
 def _write_delimited(
-    stream: Any, kinds: Kinds, path: Path, style: Style, delimiter: str | None = None
-) -> Iterator[Any]:
+    stream: IO, kinds: Kinds, path: Path, style: Style, delimiter: str | None = None
+) -> Iterator[Write]:
     """Write rows that end in a newline."""
     # With "\r\n" as its line end csv quotes fields that hold either character, as it must.
     lines = SimpleNamespace(write=lambda line: stream.write(line[:-2] + "\n"))
@@ -126,7 +128,7 @@ def _write_delimited(
     yield lambda columns: writer.writerows(zip(*(map(write_cell, column) for column in columns), strict=True))
 
 
-def _write_safely(value: Any) -> str:
+def _write_safely(value: Cell) -> str:
     """Return a cell as text that no spreadsheet program takes for a formula."""
     text = write_text(value)
     return f"'{text}" if text.startswith(_FORMULA) and not _is_number(text) else text
@@ -141,7 +143,7 @@ def _is_number(text: str) -> bool:
 
 
 @contextmanager
-def _write_objects(stream: Any, kinds: Kinds, path: Path, style: Style, is_array: bool) -> Iterator[Any]:
+def _write_objects(stream: IO, kinds: Kinds, path: Path, style: Style, is_array: bool) -> Iterator[Write]:
     """Write one JSON object a line, or all in an array; missing keys stay missing."""
     before, between, end = ("[\n", ",\n", "\n]\n") if is_array else ("", "\n", "\n")
 
@@ -160,13 +162,13 @@ def _write_objects(stream: Any, kinds: Kinds, path: Path, style: Style, is_array
 
 
 @contextmanager
-def _write_sheet(stream: Any, kinds: Kinds, path: Path, style: Style) -> Iterator[Any]:
+def _write_sheet(stream: IO, kinds: Kinds, path: Path, style: Style) -> Iterator[Write]:
     """Write one sheet; text that looks like a formula stays text."""
     openpyxl = import_extra(path, "openpyxl", "a spreadsheet")
     book, n_rows = openpyxl.Workbook(write_only=True), 0
     sheet = book.create_sheet("predictions")
 
-    def make_cell(value: Any) -> Any:
+    def make_cell(value: Cell) -> Any:
         if value is None or value != value or isinstance(value, bool | int | float):
             return None if value != value else value
         text = openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("\ufffd", write_text(value))
@@ -199,7 +201,7 @@ def _write_sheet(stream: Any, kinds: Kinds, path: Path, style: Style) -> Iterato
 
 
 @contextmanager
-def _write_parquet(stream: Any, kinds: Kinds, path: Path, style: Style) -> Iterator[Any]:
+def _write_parquet(stream: IO, kinds: Kinds, path: Path, style: Style) -> Iterator[Write]:
     """Write row groups of some tens of thousands of rows."""
     parquet = import_extra(path, "pyarrow.parquet", "Parquet")
     pyarrow = import_extra(path, "pyarrow", "Parquet")
@@ -211,7 +213,9 @@ def _write_parquet(stream: Any, kinds: Kinds, path: Path, style: Style) -> Itera
         waiting.clear()
 
     def write(columns: Columns) -> None:
-        arrays = [_make_array(pyarrow, path, *each) for each in zip(schema, columns, strict=True)]
+        arrays = [
+            _make_array(pyarrow, path, *each) for each in zip(kinds, schema.types, columns, strict=True)
+        ]
         waiting.append(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))
         n_rows = sum(batch.num_rows for batch in waiting)
         if n_rows >= _GROUP_ROWS or sum(batch.nbytes for batch in waiting) >= _GROUP_BYTES:
@@ -228,30 +232,30 @@ def _write_parquet(stream: Any, kinds: Kinds, path: Path, style: Style) -> Itera
         raise
 
 
-def _find_type(pyarrow: Any, types: set[Any]) -> Any:
+def _find_type(pyarrow: ModuleType, types: set[Hashable]) -> Hashable:
     """Return the Arrow type of cells of these types."""
-    names = {bool: "bool", int: "int64", float: "float64", str: "string"}
+    names: dict[Hashable, str] = {bool: "bool", int: "int64", float: "float64", str: "string"}
     first = float if types == {int, float} else next(iter(types), str) if len(types) < 2 else str
     return pyarrow.type_for_alias(names[first]) if first in names else first
 
 
-def _make_array(pyarrow: Any, path: Path, field: Any, cells: list[Any]) -> Any:
+def _make_array(pyarrow: ModuleType, path: Path, name: str, kind: Hashable, cells: list[Cell]) -> Any:
     """Return a column as an array of its type."""
     cells = [None if value != value else value for value in cells]
-    if field.type == pyarrow.string():
+    if kind == pyarrow.string():
         texts = (value if value is None else write_text(value) for value in cells)
         cells = [v if v is None else v.encode("utf-8", "backslashreplace").decode() for v in texts]
     try:
-        return pyarrow.array(cells, field.type)
+        return pyarrow.array(cells, kind)
     except (pyarrow.ArrowException, OverflowError, TypeError) as error:
         reason = str(error).partition("\n")[0]
         raise TableError(
-            f"{path}: column {field.name!r} has values that Parquet cannot hold together ({reason}); "
+            f"{path}: column {name!r} has values that Parquet cannot hold together ({reason}); "
             "write .jsonl or .csv instead"
         ) from error
 
 
-_WRITERS: dict[str, Callable[[Any, Kinds, Path, Style], Writer]] = {
+_WRITERS: dict[str, Callable[[IO, Kinds, Path, Style], Writer]] = {
     "csv": _write_delimited,
     "tsv": partial(_write_delimited, delimiter="\t"),
     "jsonl": partial(_write_objects, is_array=False),
