@@ -1,7 +1,8 @@
-"""Text in many files: patterns, the vocabulary of all shards, and the job on a cluster."""
+"""A job on a cluster gives what it gives on this machine; how shards are read and counted there."""
 
 import csv
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -31,105 +32,158 @@ def write(path, texts, **columns) -> None:
         write_frame(frame)
 
 
-adapt = partial(run_command, "adapt")
-
-
-@pytest.fixture
-def messages(tmp_path):
-    """Messages to a hotel (with labels) and a garage (the truth apart), whole and in 20 shards each."""
-    for name, column in (("hotel", "label"), ("garage", "truth")):
-        texts, said = read_domain(name)
-        numbers = [str(int(label == "praise")) for label in said]
-        labels = ["" if i % 3 == 2 else label for i, label in enumerate(numbers)]
-        write(tmp_path / f"{name}.csv", texts, **{column: labels})
-        for i in range(20):
-            own = slice(15 * i, 15 * i + 15)
-            suffix = (".csv", ".jsonl", ".csv.gz")[i % 3] if name == "garage" else ".csv"
-            write(tmp_path / f"{name}-{i}{suffix}", texts[own], **{column: labels[own]})
-    return tmp_path
-
-
 def column(path, name) -> list:
     return [value for frame in open_table(path) for value in list_values(frame, name)]
 
 
+@pytest.fixture
+def messages(tmp_path):
+    """Messages to a hotel (with labels) and a garage (the truth apart), whole and in 20 shards each.
+
+    One text stands in both domains. Another target has no word of the source.
+    """
+    rows = {name: read_domain(name) for name in ("hotel", "garage")}
+    rows["garage"][0][0] = rows["hotel"][0][0].upper()
+    for name, column_name in (("hotel", "label"), ("garage", "truth")):
+        texts, said = rows[name]
+        labels = ["" if i % 3 == 2 else str(int(label == "praise")) for i, label in enumerate(said)]
+        write(tmp_path / f"{name}.csv", texts, **{column_name: labels})
+        for i in range(20):
+            own = slice(15 * i, 15 * i + 15)
+            suffix = (".csv", ".jsonl", ".csv.gz")[i % 3] if name == "garage" else ".csv"
+            write(tmp_path / f"{name}-{i}{suffix}", texts[own], **{column_name: labels[own]})
+        if name == "garage":
+            write(tmp_path / "few.csv", [f" {text}" for text in texts[:60]], label=labels[:60])
+    write(tmp_path / "foreign.csv", ["...", "ganz andere Wörter", ""] * 10, truth=[""] * 30)
+    return tmp_path
+
+
+@pytest.fixture
+def taught(messages):
+    """Reviews in shards, one empty: a teacher is silent on a fifth of the kitchen's, wrong on a seventh."""
+    domains = make_review_texts(1200, unlabelled_share=0.0, seed=3, style="mixed")
+    names, (texts, labels) = ["negative", "positive"], domains["kitchen"]
+    answers = [names[(names.index(y) + (i % 7 == 0)) % 2] if i % 5 else "" for i, y in enumerate(labels)]
+    sure = [0.6 + 0.3 * (i % 7 > 1) if i % 3 else "" for i in range(len(labels))]
+    truth = [label if i % 4 else "" for i, label in enumerate(labels)]
+    write(messages / "books.csv", domains["books"][0], label=domains["books"][1])
+    for i in range(6):
+        own = slice(200 * i, 200 * i + 200)
+        columns = {"truth": truth[own], "llm": answers[own], "sure": sure[own]}
+        write(messages / f"kitchen-{i}{'.csv' if i < 3 else '.jsonl'}", texts[own], **columns)
+    write(messages / "kitchen-6.csv", [], truth=[], llm=[], sure=[])
+    return messages
+
+
+def build_adapter(n_layers=1, n_terms=100) -> TextAdapter:
+    return TextAdapter(n_terms, classifier=MSDAClassifier(n_layers, random_state=0))
+
+
+def make_job(folder, sources, targets, **options) -> AdaptJob:
+    """Return a job on files of a folder."""
+    for name in ("labels", "model", "distilled"):
+        options |= {name: folder / options[name]} if name in options else {}
+    files = ([folder / name for name in names.split()] for names in (sources, targets))
+    return AdaptJob(*files, options.pop("text", ("text",)), "label", folder / "out.csv", **options)
+
+
+def flatten(value, path="") -> dict:
+    """Return the leaves of nested dicts and lists by their paths."""
+    if isinstance(value, dict | list | tuple):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        return {key: leaf for name, own in pairs for key, leaf in flatten(own, f"{path}/{name}").items()}
+    return {path: value}
+
+
+def run_both(cluster, job, build=build_adapter, atol=1e-4) -> dict:
+    """Do a job here and on a cluster: summaries and predictions are the same; return the cluster's."""
+    here, there = (replace(job, out=job.out.with_name(f"{name}.csv")) for name in ("here", "there"))
+    plain = run_adapt(replace(here, model=None, distilled=None), build())
+    summary = run_on_cluster(cluster.scheduler.address, there, build())
+    check_same_rows(here.out, there.out, atol)
+    of_files = {"out", "seconds", "model", "updatable", "model_file", "distilled"}
+    kept = [flatten({k: v for k, v in each.items() if k not in of_files}) for each in (summary, plain)]
+    assert kept[0] == pytest.approx(kept[1], abs=atol)
+    return summary
+
+
+def check_same_rows(here, there, atol=1e-4) -> None:
+    columns = open_table(here).columns
+    assert open_table(there).columns == columns
+    for name in columns:
+        values, expected = column(there, name), column(here, name)
+        if name in ("score", "probability") or name.startswith("p_"):
+            squash = expit if name == "score" else np.abs  # log odds are large for sure rows
+            given = (squash(np.array(own, dtype=float)) for own in (values, expected))
+            np.testing.assert_allclose(*given, atol=atol)
+        else:
+            assert values == expected, name
+    assert len(set(column(here, "prediction"))) > 1
+
+
 def test_the_command_gives_the_same_answer_on_a_cluster(messages):
-    common = ["--text", "text", "--label", "label", "--target-label", "truth"]
-    common += ["--max-features", "300", "--set", "layers=1,2"]
+    common = ["adapt", "--text", "text", "--label", "label", "--max-features", "300", "--set", "layers=1,2"]
     whole = ["--source", messages / "hotel.csv", "--target", messages / "garage.csv"]
     parts = ["--source", messages / "hotel-*.csv", "--target", messages / "garage-*"]
-    plain = adapt(*whole, *common, "--out", messages / "plain.csv")
-    sharded = adapt(*parts, *common, "--out", messages / "sharded.csv", "--device", "local:2")
-    assert column(messages / "sharded.csv", "text") == column(messages / "plain.csv", "text")
-    predictions = column(messages / "plain.csv", "prediction")
-    assert set(predictions) == {"0", "1"}
-    assert column(messages / "sharded.csv", "prediction") == predictions
-    for name in ("score", "probability"):
-        values = [np.array(column(messages / f"{run}.csv", name), float) for run in ("plain", "sharded")]
-        np.testing.assert_allclose(values[1], values[0], atol=1e-4)
+    here, there = (messages / f"{name}.csv" for name in ("here", "there"))
+    plain = run_command(*common, *whole, "--out", here)
+    sharded = run_command(*common, *parts, "--out", there, "--device", "local:2")
+    check_same_rows(here, there)
     for name in ("chosen", "vocabulary", "classes"):
         assert sharded[name] == plain[name]
-    for name in ("rows", "scored", "baseline_error", "adapted_error", "unseen_share", "predicted_shares"):
-        assert sharded["targets"][0][name] == plain["targets"][0][name]
-    for name in ("target_shares", "expected_error"):
-        assert sharded["targets"][0][name] == pytest.approx(plain["targets"][0][name], abs=1e-4)
     assert sharded["sources"][0]["labelled"] == plain["sources"][0]["labelled"] == 200
 
 
-def test_labels_are_learnt_and_cross_fitted_on_a_cluster_too(messages):
-    """One text stands in both domains: workers hash texts, so that it is not scored."""
-    texts, truth = column(messages / "garage.csv", "text"), column(messages / "garage.csv", "truth")
-    (i,) = [i for i, label in enumerate(column(messages / "hotel.csv", "label")) if label][:1]
-    texts[0], truth[0] = column(messages / "hotel.csv", "text")[i].upper(), "1"
-    write(messages / "garage.csv", texts)
-    write(messages / "few.csv", [f" {text}" for text in texts[:60]], label=truth[:60])
-    common = ["--source", messages / "hotel.csv", "--target", messages / "garage.csv", "--text", "text"]
-    common += ["--label", "label", "--labels", messages / "few.csv", "--use-labels", "both"]
-    common += ["--max-features", "300", "--set", "layers=1"]
-    plain = adapt(*common, "--out", messages / "plain.csv")
-    model = messages / "model.safetensors"
-    sharded = adapt(
-        *common, "--out", messages / "sharded.csv", "--model", model, "--updatable", "--device", "local:2"
-    )
-    job = AskJob(model=model, input=messages / "garage.csv", out=messages / "ask.csv", n=5)
-    assert run_ask(job)["asked"] == 5  # a model fitted on a cluster can be asked and updated
-    write(messages / "more.csv", texts[60:70], label=["1"] * 10)
-    updated = UpdateJob(model=model, out=messages / "new.safetensors", labels=messages / "more.csv")
-    assert run_update(updated)["n_labels"] == 10
-    assert sharded["n_learnt"] == plain["n_learnt"] == sum(map(bool, truth[:60]))
-    assert sharded["targets"][0]["scored"] == plain["targets"][0]["scored"] == plain["n_learnt"] - 1
-    assert any(
-        "1 labelled row of garage.csv not scored: in the source too" in note for note in sharded["notes"]
-    )
-    assert sharded["targets"][0]["adapted_error"] == plain["targets"][0]["adapted_error"]
-    predictions = [column(messages / f"{run}.csv", "prediction") for run in ("plain", "sharded")]
-    assert predictions[0] == predictions[1]
+SHARES = [{"0": 0.3, "1": 0.7}, {"0.0": 0.6, "1.0": 0.4}]
+TEACHER = {"teacher": "llm", "teacher_confidence": "sure", "target_label": "truth", "min_confidence": 0.6}
+TEACHERS = "kitchen-*.csv kitchen-*.jsonl", TEACHER
+CASES = {
+    "several domains of several shards": ("hotel-?.csv hotel-1?.csv", "garage-*.csv garage-*.jsonl", {}),
+    "known shares, probabilities and gaps": (
+        "hotel-*.csv",
+        "garage-*.csv garage-*.jsonl",
+        {"target_shares": SHARES, "probabilities": True, "min_confidence": 0.6},
+    ),
+    "foreign words": ("hotel.csv", "garage.csv foreign.csv", {}),
+    "scored": ("hotel.csv", "garage.csv foreign.csv", {"target_label": "truth"}),
+    "learnt and cross-fitted": ("hotel.csv", "garage.csv", {"labels": "few.csv", "use_labels": "both"}),
+    "a teacher": ("books.csv", *TEACHERS),
+    "a teacher alone": ("", *TEACHERS),
+    "a teacher that is right": ("books.csv", "kitchen-*.csv", {"teacher": "llm", "target_label": "llm"}),
+}
 
 
-def adapter() -> TextAdapter:
-    return TextAdapter(100, classifier=MSDAClassifier(1, random_state=0))
+@pytest.mark.parametrize("name", CASES)
+def test_a_job_gives_the_same_on_a_cluster(cluster, taught, name):
+    """Counts, notes, warnings, distances, errors and all columns of predictions."""
+    sources, targets, options = CASES[name]
+    n_terms, atol = (400, 1e-3) if "teacher" in options else (100, 1e-4)
+    job = make_job(taught, sources, targets, **options)
+    summary = run_both(cluster, job, partial(build_adapter, n_terms=n_terms), atol)
+    first, *others = summary["targets"]
+    if name == "known shares, probabilities and gaps":
+        assert [entry["target_shares"]["1"] for entry in summary["targets"]] == [0.7, 0.4]
+        assert all(0 < entry["n_doubtful"] < entry["rows"] for entry in summary["targets"])
+    elif name == "scored":
+        twice = "1 labelled row of garage.csv not scored: in the source too, whitespace and case aside"
+        assert summary["notes"][:2] == [twice, "foreign.csv has no label to score with"]
+        assert (others[0]["empty"], others[0]["unknown_rows"]) == (10, 30)
+        assert any("never occur in the source" in warning for warning in summary["warnings"])
+    elif name == "learnt and cross-fitted":
+        assert (
+            first["scored"] == summary["n_learnt"] - 1 == 39
+        )  # one text is in the source: workers hash texts
+    elif name == "a teacher that is right":
+        assert first["teacher"]["n_labels"] == first["teacher"]["n_scored"] == first["scored"] == 480
+        assert first["teacher"]["teacher_error"] == 0
+    elif name.startswith("a teacher"):
+        assert set(column(taught / "there.csv", "teacher_disagrees")) == {"true", "false", ""}
+        assert first["teacher"]["n_labels"] == 480
+        assert 0 < first["teacher"]["n_scored"] < 480
+        assert len(first["teacher"]["surest_rows"]) == 2 * len(first["teacher"]["words"]) == 10
 
 
-def test_several_domains_of_several_shards(cluster, messages):
-    sources = [messages / "hotel-?.csv", messages / "hotel-1?.csv"]
-    targets = [messages / "garage-*.csv", messages / "garage-*.jsonl"]
-    model = messages / "model.safetensors"
-    run_adapt(AdaptJob(sources, targets, ("text",), "label", messages / "plain.csv"), adapter())
-    small = messages / "small.safetensors"
-    job = AdaptJob(sources, targets, ("text",), "label", messages / "out.csv", model, distilled=small)
-    own = adapter()
-    summary = run_on_cluster(cluster.scheduler.address, job, own)
-    distilled = load_model(small)
-    assert distilled.classifier_.domains_ == [path.name for path in targets]
-    assert distilled.fidelity_ == summary["distilled"]["fidelity"]
-    assert summary["model_file"]["n_checked"] > 0
-    for name in ("text", "prediction", "domain"):
-        assert column(messages / "out.csv", name) == column(messages / "plain.csv", name)
-    assert own.classifier_.domains_ == [0, 1, *(path.name for path in targets)]
-    assert model.exists()
-
-
-def test_a_folder_of_any_formats_and_several_text_columns_on_a_cluster(cluster, tmp_path):
+def test_a_folder_of_any_formats_and_several_text_columns(cluster, tmp_path):
     """In Chinese: the client chooses the tokens, from the first documents of every domain."""
     good, bad = "很好吃，我喜欢", "太难吃，我讨厌"
     for name, n in ("shops", 0), ("phones", 1):
@@ -138,155 +192,68 @@ def test_a_folder_of_any_formats_and_several_text_columns_on_a_cluster(cluster, 
             texts = [f"{(good, bad)[j % 2]}这{j + i}" for j in range(20)]
             labels = [("good", "bad")[j % 2] for j in range(20)] if not n else texts
             write(tmp_path / name / f"part-{i}{ending}", texts, title=["第一"] * 20, label=labels)
-    files = [tmp_path / "shops"], [tmp_path / "phones"], ["title", "text"], "label"
-    adapters = adapter(), adapter()
-    plain = run_adapt(AdaptJob(*files, tmp_path / "plain.csv"), adapters[0])
-    sharded = AdaptJob(*files, tmp_path / "sharded.csv")
-    summary = run_on_cluster(cluster.scheduler.address, sharded, adapters[1])
-    assert plain["tokens"] == summary["tokens"] == "characters"
+    job, adapters = (
+        make_job(tmp_path, "shops", "phones", text=["title", "text"]),
+        [build_adapter() for _ in "ab"],
+    )
+    plain = run_adapt(replace(job, out=tmp_path / "here.csv"), adapters[0])
+    sharded = run_on_cluster(cluster.scheduler.address, job, adapters[1])
+    assert plain["tokens"] == sharded["tokens"] == "characters"
     assert adapters[0].terms_ == adapters[1].terms_
     for name in ("text", "prediction"):
-        assert column(tmp_path / "plain.csv", name) == column(tmp_path / "sharded.csv", name)
-    assert set(column(tmp_path / "plain.csv", "prediction")) == {"good", "bad"}
+        assert column(job.out, name) == column(tmp_path / "here.csv", name)
+    assert set(column(job.out, "prediction")) == {"good", "bad"}
 
 
-def test_probabilities_known_shares_and_gaps_on_a_cluster(cluster, messages):
-    """The counts are of all shards."""
-    files = [messages / "hotel-*.csv"], [messages / "garage-*.csv", messages / "garage-*.jsonl"]
-    options = {"probabilities": True, "min_confidence": 0.6}
-    options["target_shares"] = [{"0": 0.3, "1": 0.7}, {"0.0": 0.6, "1.0": 0.4}]
-    names = ["prediction", "score", "probability", "p_0", "p_1", "domain"]
-    plain = run_adapt(AdaptJob(*files, ("text",), "label", messages / "plain.csv", **options), adapter())
-    assert [entry["target_shares"]["1"] for entry in plain["targets"]] == [0.7, 0.4]
-    job = AdaptJob(*files, ("text",), "label", messages / "one.csv", **options)
-    summary = run_on_cluster(cluster.scheduler.address, job, adapter())
-    assert all(0 < entry["n_doubtful"] < entry["rows"] for entry in summary["targets"])
-    for entry, expected in zip(summary["targets"], plain["targets"], strict=True):
-        for name in ("n_doubtful", "predicted_shares", "target_shares"):
-            assert entry[name] == expected[name]
-    assert open_table(job.out).columns == ("text", "truth", *names)
-    for name in ("prediction", "domain"):
-        assert column(job.out, name) == column(messages / "plain.csv", name)
-    for name in ("probability", "p_0", "p_1"):
-        values, expected = (np.array(column(path, name), float) for path in (job.out, messages / "plain.csv"))
-        np.testing.assert_allclose(values, expected, atol=1e-4)
-
-
-def test_the_summary_is_the_same_wherever_the_job_was_computed(cluster, messages):
-    """Counts, notes, warnings, distances and errors, of targets with and without labels to score with."""
-    write(messages / "empty.csv", ["...", "ganz andere Wörter", ""] * 10, truth=[""] * 30)
-    files = [messages / "hotel.csv"], [messages / "garage.csv", messages / "empty.csv"]
-    for scored in (None, "truth"):
-        job = AdaptJob(*files, ("text",), "label", messages / "o.csv", target_label=scored)
-        plain = run_adapt(job, adapter())
-        sharded = run_on_cluster(cluster.scheduler.address, job, adapter())
-        assert list(sharded) == list(plain)
-        for name in ("sources", "targets", "labels", "notes", "warnings", "chosen", "rule", "vocabulary"):
-            assert sharded[name] == plain[name]
-        assert [list(entry) for entry in sharded["targets"]] == [list(entry) for entry in plain["targets"]]
-    assert sharded["targets"][1]["empty"] == 10
-    assert sharded["notes"][0] == "empty.csv has no label to score with"
-    assert sharded["targets"][1]["unknown_rows"] == 30
-    assert any("never occur in the source" in warning for warning in sharded["warnings"])
-
-
-@pytest.fixture
-def taught(tmp_path):
-    """Reviews in shards, one empty: a teacher is silent on a fifth of the kitchen's, wrong on a seventh."""
-    domains = make_review_texts(1200, unlabelled_share=0.0, seed=3, style="mixed")
-    names, (texts, labels) = ["negative", "positive"], domains["kitchen"]
-    answers = [names[(names.index(y) + (i % 7 == 0)) % 2] if i % 5 else "" for i, y in enumerate(labels)]
-    sure = [0.6 + 0.3 * (i % 7 > 1) if i % 3 else "" for i in range(len(labels))]
-    truth = [label if i % 4 else "" for i, label in enumerate(labels)]
-    write(tmp_path / "books.csv", domains["books"][0], label=domains["books"][1])
-    for i in range(6):
-        own = slice(200 * i, 200 * i + 200)
-        columns = {"truth": truth[own], "llm": answers[own], "sure": sure[own]}
-        write(tmp_path / f"kitchen-{i}{'.csv' if i < 3 else '.jsonl'}", texts[own], **columns)
-    write(tmp_path / "kitchen-6.csv", [], truth=[], llm=[], sure=[])
-    return tmp_path
-
-
-TEACHER = {"teacher": "llm", "teacher_confidence": "sure"}
-
-
-def small_adapter() -> TextAdapter:
-    return TextAdapter(400, classifier=MSDAClassifier(1, random_state=0))
-
-
-@pytest.mark.parametrize("sources", [["books.csv"], []], ids=["with-source", "without-source"])
-def test_a_teacher_of_several_targets_on_a_cluster(cluster, taught, sources):
-    """Some rows have no label of the teacher, and some no true one."""
-    files = [taught / name for name in sources], [taught / "kitchen-*.csv", taught / "kitchen-*.jsonl"]
-    options = {"target_label": "truth", "min_confidence": 0.6, **TEACHER}
-    jobs = [
-        AdaptJob(*files, ("text",), "label", taught / f"{run}.csv", **options) for run in ("plain", "sharded")
-    ]
-    plain = run_adapt(jobs[0], small_adapter())
-    sharded = run_on_cluster(cluster.scheduler.address, jobs[1], small_adapter())
-    for name in ("text", "llm", "prediction", "domain", "teacher_disagrees"):
-        assert column(jobs[1].out, name) == column(jobs[0].out, name)
-    assert set(column(jobs[1].out, "teacher_disagrees")) == {"true", "false", ""}
-    for name in ("score", "probability"):
-        values, expected = (np.array(column(job.out, name), float) for job in reversed(jobs))
-        if name == "score":  # log odds, which are large for sure rows
-            values, expected = expit(values), expit(expected)
-        np.testing.assert_allclose(values, expected, atol=1e-3)
-    assert list(sharded) == list(plain)
-    for entry, expected in zip(sharded["targets"], plain["targets"], strict=True):
-        assert list(entry) == list(expected)
-        for name in ("adapted_error", "baseline_error", "labelled_shares", "predicted_shares", "n_doubtful"):
-            assert entry[name] == expected[name]
-        said, told = entry["teacher"], expected["teacher"]
-        assert said.pop("noise") == pytest.approx(told.pop("noise"), abs=1e-4)
-        assert said == told
-        assert said["n_labels"] == 480
-        assert said["n_probably_wrong"] > 0
-        assert 0 < said["n_scored"] < 480
-        assert len(said["surest_rows"]) == 2 * len(said["words"]) == 10
-
-
-def test_a_student_of_a_cluster_is_distilled_and_saved(cluster, taught):
-    """Both are the student alone, without the teacher's words."""
-    files = [], [taught / "kitchen-*.csv"], ("text",), "label", taught / "out.csv", taught / "m.safetensors"
-    job = AdaptJob(*files, distilled=taught / "small.safetensors", **TEACHER)
-    run_on_cluster(cluster.scheduler.address, job, small_adapter())
+def test_a_model_of_a_cluster_is_distilled_asked_and_updated(cluster, taught):
+    """Both files hold the student alone, without the teacher's words."""
+    files = {"model": "m.safetensors", "distilled": "small.safetensors"}
+    job = make_job(taught, "", "kitchen-*.csv", teacher="llm", updatable=True, **files)
+    summary = run_on_cluster(cluster.scheduler.address, job, build_adapter(n_terms=400))
+    assert summary["model_file"]["n_checked"] > 0
     student, small = load_model(job.model), load_model(job.distilled)
     texts, answers, disagrees = (column(job.out, name) for name in ("text", "llm", "teacher_disagrees"))
     own = student.predict(texts)
     pairs = zip(own, answers, strict=True)
     assert disagrees == [str(label != answer).lower() if answer else "" for label, answer in pairs]
     assert np.mean(small.predict(texts) == own) > 0.9
+    assert small.classifier_.domains_ == ["kitchen-*.csv"]
+    assert small.fidelity_ == summary["distilled"]["fidelity"]
+    rows = taught / "kitchen-0.csv"
+    assert run_ask(AskJob(model=job.model, input=rows, out=taught / "ask.csv", n=5))["asked"] == 5
+    write(taught / "more.csv", texts[:10], label=["positive"] * 10)
+    updated = UpdateJob(model=job.model, out=taught / "new.safetensors", labels=taught / "more.csv")
+    assert run_update(updated)["n_labels"] == 10
 
 
-def test_a_column_may_be_the_teachers_and_the_true_labels(cluster, taught):
-    files = [taught / "books.csv"], [taught / "kitchen-*.csv"], ("text",), "label", taught / "out.csv"
-    job = AdaptJob(*files, teacher="llm", target_label="llm")
-    (entry,) = run_on_cluster(cluster.scheduler.address, job, small_adapter())["targets"]
-    assert entry["teacher"]["n_labels"] == entry["teacher"]["n_scored"] == entry["scored"] == 480
-    assert entry["teacher"]["teacher_error"] == 0
+def refuse(cluster, job, said) -> None:
+    """Check that a job is refused on a cluster as here, and leaves nothing."""
+    for run in (run_adapt, partial(run_on_cluster, cluster.scheduler.address)):
+        with pytest.raises(TableError, match=said):
+            run(job, build_adapter())
+    assert not job.out.exists()
+    assert not list(job.out.parent.glob(".*"))
 
 
-def test_a_bad_teacher_is_refused_on_a_cluster_as_here(cluster, taught):
-    files = [taught / "books.csv"], [taught / "kitchen-*.csv"], ("text",), "label", taught / "out.csv"
+def test_bad_files_and_teachers_are_refused_as_here(cluster, taught):
     for options, said in (
         ({"teacher": "gpt"}, "has no column 'gpt'"),
         ({"teacher": "truth", "teacher_confidence": "llm"}, "a confidence is a number from 0 to 1"),
         ({"teacher": "sure"}, "has the label .*; the classes are negative, positive"),
+        ({"text": ("txt",)}, "has no column 'txt'; did you mean 'text'"),
     ):
-        for run in (run_adapt, partial(run_on_cluster, cluster.scheduler.address)):
-            with pytest.raises(TableError, match=said):
-                run(AdaptJob(*files, **options), small_adapter())
-    assert not (taught / "out.csv").exists()
+        refuse(cluster, make_job(taught, "books.csv", "kitchen-*.csv", **options), said)
+    for path in shard_paths(taught / "hotel-*.csv"):
+        write(path, column(path, "text"), label=[""] * 15)
+    refuse(cluster, make_job(taught, "hotel-*.csv", "garage-*.csv"), "has no label")
 
 
-def test_neither_predictions_nor_model_on_a_cluster_if_one_fails(cluster, messages, fail):
-    fail("undrift.app.adapt.save_model", OSError(28, "No space left on device"))
-    files = [messages / "hotel.csv"], [messages / "garage.csv"]
-    job = AdaptJob(*files, ("text",), "label", messages / "o.csv", messages / "model.safetensors")
+def test_neither_predictions_nor_model_if_one_fails(cluster, messages, fail):
+    fail("safetensors.numpy.save_file", OSError(28, "No space left on device"))
+    job = make_job(messages, "hotel.csv", "garage.csv", model="m.safetensors")
     with pytest.raises(OSError, match="No space left"):
-        run_on_cluster(cluster.scheduler.address, job, adapter())
-    assert not (messages / "o.csv").exists()
+        run_on_cluster(cluster.scheduler.address, job, build_adapter())
+    assert not job.out.exists()
 
 
 def shards_of(folder) -> list[Shard]:
@@ -352,27 +319,10 @@ def test_a_table_in_many_files_has_the_columns_of_all(tmp_path):
         open_table(tmp_path / "part-*.csv", text="stars")
 
 
-def test_bad_shards_are_refused_as_single_files_are(cluster, messages):
-    patterns = [messages / "hotel-*.csv"], [messages / "garage-*.csv"]
-    address = cluster.scheduler.address
-    with pytest.raises(TableError, match="has no column 'txt'; did you mean 'text'"):
-        run_on_cluster(address, AdaptJob(*patterns, ("txt",), "label", messages / "out.csv"), adapter())
-    for path in shard_paths(patterns[0][0]):
-        write(path, column(path, "text"), label=[""] * 15)
-    with pytest.raises(TableError, match="has no label"):
-        run_on_cluster(address, AdaptJob(*patterns, ("text",), "label", messages / "out.csv"), adapter())
-    assert not (messages / "out.csv").exists()
-    assert not list(messages.glob(".*"))
-
-
 def test_warnings_of_workers_reach_the_summary(cluster, messages):
-    path = messages / "hotel-0.csv"
-    with open(path, "w", newline="", encoding="cp1252") as file:
-        csv.writer(file).writerows(
-            [("text", "label"), ("a café hotel, dull", "0"), ("a café hotel, good", "1")]
-        )
-    job = AdaptJob(
-        [messages / "hotel-*.csv"], [messages / "garage-*.csv"], ("text",), "label", messages / "o.csv"
-    )
-    summary = run_on_cluster(cluster.scheduler.address, job, adapter())
+    with open(messages / "hotel-0.csv", "w", newline="", encoding="cp1252") as file:
+        rows = [("text", "label"), ("a café hotel, dull", "0"), ("a café hotel, good", "1")]
+        csv.writer(file).writerows(rows)
+    job = make_job(messages, "hotel-*.csv", "garage-*.csv")
+    summary = run_on_cluster(cluster.scheduler.address, job, build_adapter())
     assert any("hotel-0.csv" in warning for warning in summary["warnings"])

@@ -110,20 +110,6 @@ def test_some_files_of_a_pattern_may_lack_the_teachers_column(folder, undrift, c
     assert [row["teacher_disagrees"] == "" for row in read_csv("out.csv")] == [False] * 200 + [True] * 200
 
 
-@pytest.mark.parametrize("command", [TAUGHT, WITH_SOURCE], ids=["without-source", "with-source"])
-def test_a_cluster_gives_the_same_answer(folder, undrift, command):
-    pytest.importorskip("distributed")
-    command = [*command, "--teacher-confidence", "sure"]
-    plain, expected = summarize(undrift, *command), read_csv("out.csv")
-    sharded, rows = summarize(undrift, *command, "--device", "local:1"), read_csv("out.csv")
-    for name in ("review", "prediction", "teacher_disagrees"):
-        assert [row[name] for row in rows] == [row[name] for row in expected]
-    said, told = (summary["targets"][0]["teacher"] for summary in (sharded, plain))
-    assert said.pop("noise") == pytest.approx(told.pop("noise"), abs=1e-4)
-    assert said == told
-    assert said["words"]
-
-
 def test_confidences_weigh_the_labels(folder, undrift):
     plain = summarize(undrift, *TAUGHT)["targets"][0]["teacher"]
     weighed = summarize(undrift, *TAUGHT, "--teacher-confidence", "sure")["targets"][0]["teacher"]
