@@ -24,7 +24,7 @@ MSDA("two")  # refused
 MSDA().fit(X, sample_domains=[0, 0, 1, 1])  # refused
 
 classifier = MSDAClassifier(noise=[0.5, 0.7], n_layers=[1, 2], C=1.0)
-assert_type(classifier.fit(X, [0, 1, 0, 1], {"kitchen": X}), MSDAClassifier)
+assert_type(classifier.fit(X, y, {"kitchen": X}, y_target={"kitchen": y}), MSDAClassifier)
 MSDAClassifier(centre="classes")  # refused
 classifier.fit(X, [0, 1, 0, 1], X, target=X)  # refused
 adapter = TextAdapter(classifier=classifier).fit(texts, y, texts, y_target=[None, None, None, "bad"])

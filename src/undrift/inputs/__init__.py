@@ -8,6 +8,7 @@ from .estimators import (
     track_steps,
 )
 from .parameters import (
+    Column,
     check_choice,
     check_count,
     check_noise,

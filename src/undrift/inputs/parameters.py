@@ -6,14 +6,16 @@ A label is missing if it is None, NaN or a missing value of pandas; 1, 1.0 and "
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..machine import measure_memory
 
+Column: TypeAlias = ArrayLike | Sequence[Hashable]  # a value for each row, None or NaN where there is none
 _WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
 
 

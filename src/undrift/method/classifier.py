@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core import Rows, SingularSystem, array_ops
 from ..errors import warn
 from ..inputs import (
+    Column,
     Place,
     all_or_nothing,
     check_choice,
@@ -184,12 +185,12 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
     def fit(
         self,
         X: Rows | None,
-        y: ArrayLike | None,
+        y: Column | None,
         X_target: Rows | Mapping[str, Rows] | None = None,
         *,
-        y_target: ArrayLike | Mapping[str, ArrayLike] | None = None,
-        teacher: ArrayLike | Mapping[str, Any] | None = None,
-        teacher_confidence: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        y_target: Column | Mapping[str, Column] | None = None,
+        teacher: Column | Mapping[str, Any] | None = None,
+        teacher_confidence: Column | Mapping[str, Column] | None = None,
         sample_domain: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         keeps_state: bool = True,
@@ -409,7 +410,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
     def update(
         self,
         X: Rows,
-        y: ArrayLike | None,
+        y: Column | None,
         *,
         target: Name | None = None,
         sample_domain: ArrayLike | None = None,

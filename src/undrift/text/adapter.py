@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
-from ..inputs import all_or_nothing, settle_labels
+from ..inputs import Column, all_or_nothing, settle_labels
 from ..method import TARGET, Given, MSDAClassifier, Name
 from .bridge import Crossing, cross_languages
 from .distill import ask_teacher
@@ -23,7 +23,7 @@ from .tokens import check_documents, interleave
 
 Documents = Iterable[str]
 Targets = Documents | Mapping[str, Documents]
-Labels = ArrayLike | Mapping[str, ArrayLike]  # of rows of the target, or of several by name
+Labels = Column | Mapping[str, Column]  # of rows of the target, or of several by name
 Teaching = Labels | Mapping[str, Given] | Mapping[str, dict[str, Given]]  # or by story
 
 
@@ -90,7 +90,7 @@ class TextAdapter(TextModel):
     def fit(
         self,
         documents: Documents | None,
-        y: ArrayLike | None,
+        y: Column | None,
         target: Targets | None = None,
         *,
         y_target: Labels | None = None,
@@ -144,7 +144,7 @@ class TextAdapter(TextModel):
     def _fit_across(
         self,
         documents: Documents | None,
-        y: ArrayLike | None,
+        y: Column | None,
         target: Targets | None,
         y_target: Labels | None,
         keeps_state: bool,
@@ -190,7 +190,7 @@ class TextAdapter(TextModel):
         self,
         vectorizer: TermVectorizer,
         X: Rows | None,
-        y: ArrayLike | None,
+        y: Column | None,
         X_target: Rows | Mapping[str, Rows] | None = None,
         *,
         y_target: Labels | None = None,
@@ -242,7 +242,7 @@ class TextAdapter(TextModel):
         check_is_fitted(self)
         return self.vectorizer_.get_feature_names_out().tolist()
 
-    def update(self, documents: Documents, y: ArrayLike, *, target: str | None = None) -> TextAdapter:
+    def update(self, documents: Documents, y: Column, *, target: str | None = None) -> TextAdapter:
         """Learn labels of a few target documents at once, as :meth:`MSDAClassifier.update`."""
         rows = self._count_terms(_read_once(documents))
         self.classifier_.update(rows, settle_labels(y), target=target)
