@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -97,6 +98,19 @@ def test_imports_point_downward(path):
         return
     upward = {name for name in imported_tops(path) - {"__version__"} if ORDER.index(name) > ORDER.index(top)}
     assert not upward, f"{path} imports {upward}: move the shared part to a lower package"
+
+
+def test_the_method_has_one_order_which_the_design_page_tells():
+    page = (Path(__file__).parents[1] / "docs" / "design.md").read_text()
+    told = page.partition("imports only from those before it:\n")[2].partition("\n")[0]
+    order = re.findall(r"`(\w+)`", told)
+    rooms = {path.stem: path for path in (SOURCE / "method").glob("*.py") if path.stem != "__init__"}
+    assert set(order) == set(rooms)
+    known = {f"method.{room}" for room in rooms}
+    edges = {name: imported_modules(path) & known for name, path in rooms.items()}
+    before = {name: {f"method.{room}" for room in order[:i]} for i, name in enumerate(order)}
+    assert not {name: edges[name] - before[name] for name in order if edges[name] - before[name]}
+    assert sum(map(len, edges.values())) <= 50  # few enough to be kept in mind
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

@@ -44,7 +44,8 @@ from .core import (
 from .errors import UndriftError
 from .files import replace_file
 from .inputs import check_device
-from .method import Anchors, Facts, Memory, Model, MSDAClassifier, Words
+from .method import PARTS as SETTINGS
+from .method import Anchors, Facts, Memory, Model, MSDAClassifier, Settings, Words
 from .msda import MDA, MSDA
 from .text import DistilledClassifier, DistilledText, TermVectorizer, TextAdapter
 
@@ -57,6 +58,7 @@ WIDEST_SMALL = 2**16  # columns of sparse rows whose numbers take two bytes
 SAVABLE: tuple[type, ...] = (
     MDA, MSDA, MSDAClassifier, TermVectorizer, TextAdapter, DistilledText, DistilledClassifier,
     Layer, System, PackedLayer, PackedRows, Scatter, Model, Memory, Anchors, Facts, Words,
+    Settings, *SETTINGS,
 )  # fmt: skip
 _BY_NAME = {cls.__name__: cls for cls in SAVABLE}
 _SCALARS = (bool, int, float, str, type(None))

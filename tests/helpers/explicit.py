@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from undrift.method.gram import Gram
+from undrift.method.least_squares import Gram
 
 
 @dataclass(frozen=True)

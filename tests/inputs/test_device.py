@@ -120,7 +120,7 @@ def test_rows_there_do_not_come_to_the_host(name, there, shifted, monkeypatch):
     """But for those that the model keeps, so that it can be updated."""
     fetched_shapes, real = [], torch_ops.to_numpy
     monkeypatch.setattr(torch_ops, "to_numpy", lambda A: fetched_shapes.append(tuple(A.shape)) or real(A))
-    for module in ("judge", "fit"):
+    for module in ("readings", "fit"):
         monkeypatch.setattr(
             f"undrift.method.{module}.to_host", lambda A: real(A) if isinstance(A, torch.Tensor) else A
         )

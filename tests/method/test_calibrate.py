@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from undrift.method.calibrate import (
+from undrift.method.scores import (
     as_logits,
     class_probabilities,
     find_border,

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tests.helpers.exact import ExactClassifier
-from undrift.method.align import combine_midpoints
+from undrift.method.anchors import combine_midpoints
 
 
 def draw(n, seed, n_classes=2, shift=0.0):

@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator
 from tests.helpers.oracles import algorithm_2
 from undrift import MSDAClassifier
 from undrift.core.blocks import StoredBlocks, StreamedBlocks, take_rows
-from undrift.inputs import choose_place, place_rows
+from undrift.inputs import choose_place
 from undrift.inputs.device import Place
 from undrift.method.anchors import draw_anchors
-from undrift.method.gram import score_centres
-from undrift.method.layers import LayerFitter, grow_levels, limit_pivots, read_level
+from undrift.method.fit import score_centres
+from undrift.method.layers import grow_levels, learn_layers, limit_pivots, read_level
 from undrift.method.problem import check_problem
 from undrift.method.settings import AnchorSettings, LayerSettings
 
@@ -103,9 +103,9 @@ def grow(form, X, y, targets, source, noises=(0.3,), depths=(1, 2), place=None, 
     targets = {name: form(Z) for name, Z in targets.items()}
     problem, anchors = draw(form(X), y, targets, sample_domain=source)
     place = place or Place()
-    blocks = [place_rows(rows, place) for rows in problem.rows.values()]
-    fitter = LayerFitter(blocks, None, 1e-5)
-    levels = list(grow_levels(problem, anchors, fitter, noises, depths, place, keeps_hidden=True, **options))
+    settings = LayerSettings(n_layers=max(depths), n_pivots=None)
+    learning = learn_layers(problem, settings, place, 0, noises)
+    levels = list(grow_levels(problem, anchors, learning, depths, place, keeps_hidden=True, **options))
     return anchors, levels
 
 

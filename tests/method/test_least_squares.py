@@ -6,16 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import roc_auc_score
 
 from tests.helpers.explicit import draw_rows, solve
-from undrift.method.align import class_directions
-from undrift.method.least_squares import (
-    Conditioned,
-    LeastSquares,
-    draw_folds,
-    measure_auc,
-    multiply,
-    predict_codes,
-    signs,
-)
+from undrift.method.anchors import class_directions, draw_folds
+from undrift.method.least_squares import Conditioned, LeastSquares, multiply
+from undrift.method.scores import measure_auc, predict_codes, signs
 
 
 @pytest.fixture(params=[2, 3])
@@ -113,7 +106,7 @@ def test_coefficients_of_further_rows_change_those_of_the_labelled_ones(rows, rn
     """In features: w and b grow by the posterior covariance times the points times their coefficients."""
     points, source = list_points(rows), fit(rows)
     e = rng.normal(size=(len(points), source.coef.shape[1]))
-    coef, intercept = condition(rows, False).change_source(source, e)
+    coef, intercept = condition(rows, False).change_source(e)
     m = len(rows.targets) + len(rows.centres)
     w = rows.labelled.T @ coef + points[:m, :-1].T @ e[:m]
     start = np.vstack(solve(rows.labelled, rows.wanted, rows.C, rows.weight))

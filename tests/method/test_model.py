@@ -8,8 +8,9 @@ from sklearn.linear_model import LogisticRegression
 
 from tests.helpers.exact import ExactClassifier
 from undrift.inputs.device import Place
-from undrift.method.fit import learn_labelled, read_rows
-from undrift.method.model import find_shift, score_rows, shift_probabilities
+from undrift.method.fit import read_rows
+from undrift.method.model import score_rows
+from undrift.method.scores import find_shift, shift_probabilities
 from undrift.method.stories import SOURCE_ONLY
 
 CASES = [(2, 1, 1), (3, 1, 1), (2, 2, 2), (3, 2, 2)]  # classes, sources, targets
@@ -79,15 +80,14 @@ def test_rows_of_a_source_are_read_at_its_centre(fitted):
     model, rows, _, domain = fitted
     last, m = model._last, (domain < 0).sum()
     conditioned = last.evidence.conditioned
-    K = np.asarray(last.level.gram.products)
+    K = np.asarray(last.learnt.level.gram.products)
     n, names = (domain >= 0).sum(), list(model.model_.names)
     order = np.argsort(domain[domain >= 0], kind="stable")  # anchors are sorted by domain
-    source = learn_labelled(last.memory.anchors, last.level.gram, last.memory.C, len(model.classes_))
     for reading in last.verdict.readings:
         if reading.story.name == SOURCE_ONLY:
             continue
         e = reading.classifier.coef
-        coef, intercept = conditioned.change_source(source, e)
+        coef, intercept = conditioned.change_source(e)
         e = e[: m + len(model.domains_)]
         scores = K[:n, :n] @ coef + K[:n, n:] @ e + intercept + reading.natural
         logits = np.hstack([0 * scores, scores]) if scores.shape[1] == 1 else scores
@@ -117,7 +117,7 @@ def test_scores_are_read_in_blocks(fitted, set_limits):
     whole = score_rows(rows, layers, coef, Place())
     set_limits(BLOCK_ENTRIES=9 * 8)
     assert_allclose(score_rows(rows, layers, coef, Place()), whole, rtol=1e-9)
-    hidden = [rows, *read_rows(rows, model._last.level.stack, Place())]
+    hidden = [rows, *read_rows(rows, model._last.learnt.level.stack, Place())]
     expected = np.zeros(whole.shape)
     for H, w in zip(hidden, coef, strict=True):
         expected[:, : w.shape[1]] += H @ w

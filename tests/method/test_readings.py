@@ -12,25 +12,26 @@ from sklearn.linear_model import LogisticRegression
 
 from tests.helpers.explicit import draw_rows, solve, to_signs
 from undrift.method import readings as module
-from undrift.method.align import choose_move, class_directions
+from undrift.method.anchors import Anchors, Facts, class_directions
 from undrift.method.least_squares import Conditioned, LeastSquares
-from undrift.method.problem import UNLABELLED
+from undrift.method.problem import UNLABELLED, Words
 from undrift.method.readings import (
     Evidence,
-    Learner,
     Linear,
     Start,
+    choose_move,
     choose_moves,
     find_surest,
+    learn,
     match_doubt,
     move_targets,
     read,
     read_source_only,
 )
+from undrift.method.scores import SourceScores, find_midpoint
 from undrift.method.settings import RoundSettings, Settings
-from undrift.method.shares import SourceScores, find_midpoint
 from undrift.method.stories import Story
-from undrift.method.teacher import Lesson, Noise, Words
+from undrift.method.teacher import Lesson, Noise
 
 SETTINGS = Settings()
 
@@ -49,15 +50,19 @@ def codes(rows, rng):
     )
 
 
-def gather(rows, codes=None):
-    """Return the evidence of these rows."""
+def gather(rows, codes=None, lessons=None):
+    """Return the evidence of these rows; `lessons` are those of a teacher of the name "own"."""
     K = rows.labelled @ rows.labelled.T
     source = LeastSquares.fit(K, rows.wanted, rows.C, rows.weight)
     conditioned = Conditioned.of(rows.gram, source, class_directions(rows.codes, rows.n_classes))
     held_out = SourceScores(source.scores, rows.codes, rows.n_classes)
     silent = np.full(len(rows.targets), UNLABELLED)
-    given = conditioned, held_out, 0.6, rows.groups, [2, 3], silent if codes is None else codes
-    return Evidence(*given, rows.C)
+    all_codes = np.concatenate([rows.codes, silent if codes is None else codes])
+    X, n = np.vstack([rows.labelled, rows.targets]), len(rows.codes)
+    anchors = Anchors(X, rows.domain, np.arange(len(X)), np.arange(n), all_codes, rows.weight, rows.weight)
+    facts = Facts(np.arange(rows.n_classes), [0, 1, "a", "b"], 2, [1] * 4, [None] * 2, False, [], True, 0)
+    told = [{} if lesson is None else {"own": lesson} for lesson in lessons or [None, None]]
+    return Evidence(anchors, facts, conditioned, held_out, 0.6, rows.C, told)
 
 
 def draw_moves(rows, rng):
@@ -133,8 +138,7 @@ def test_target_rows_are_learnt_as_by_least_squares_on_all_rows(rows, rng):
     moves, m = draw_moves(rows, rng), len(rows.targets)
     start = move_targets(gather(rows).conditioned, rows.groups, moves)
     codes, weight = rng.integers(rows.n_classes, size=m), rng.uniform(0.2, 3, m) * (rng.random(m) < 0.5)
-    learner = Learner(start, rows.n_classes, rows.C)
-    coef, scores = learner.train(codes, weight)
+    coef, scores = learn(start, codes, weight, rows.n_classes, rows.C)
     moved = rows.move(moves)
     assert_allclose(scores, explicit_scores(rows, moved, codes, weight), rtol=1e-6, atol=1e-8)
     assert not coef[weight == 0].any()
@@ -142,8 +146,7 @@ def test_target_rows_are_learnt_as_by_least_squares_on_all_rows(rows, rng):
 
 def test_without_rows_to_learn_scores_are_those_of_the_start(rows):
     start = Start(np.arange(6.0)[:, None], np.eye(6))
-    learner = Learner(start, 2, 1.0)
-    coef, scores = learner.train(np.zeros(6, dtype=int), np.zeros(6))
+    coef, scores = learn(start, np.zeros(6, dtype=int), np.zeros(6), 2, 1.0)
     assert not coef.any()
     assert scores is start.scores
 
@@ -264,13 +267,13 @@ def test_a_reading_is_that_of_explicit_rows(rows, codes, name, portions, learns)
 
 
 def test_known_labels_are_never_replaced_by_pseudo_labels(rows, codes, spy):
-    calls = spy(Learner, "train")
+    calls = spy(module, "learn")
     wrong = np.where(codes == UNLABELLED, UNLABELLED, (codes + 1) % rows.n_classes)
     settings = replace(SETTINGS, rounds=RoundSettings(portions=(1.0, 1.0)))
     read(gather(rows, wrong), tell("shares", rows.n_classes), settings, learns=True)
     known = np.flatnonzero(wrong != UNLABELLED)
     assert len(calls) == 3
-    for _, given, weight in calls:
+    for _, given, weight, *_ in calls:
         assert_array_equal(given[known], wrong[known])
         assert_array_equal(weight[known], settings.rounds.label_weight)
     others = np.delete(np.arange(len(wrong)), known)
@@ -353,11 +356,12 @@ def test_students_are_added_at_the_size_of_the_scores(rng):
 
 
 def test_pseudo_labels_of_a_taught_target_are_those_of_student_and_teacher(rows, rng, spy):
-    calls, group = spy(Learner, "train"), rows.groups[0]
+    calls, group = spy(module, "learn"), rows.groups[0]
     lesson = make_lesson(rng, len(group), rows.n_classes)
     loud = replace(lesson, trust=1e6)  # the teacher decides
-    read(gather(rows), tell("shares", rows.n_classes), SETTINGS, [loud, None])
-    _, codes, weight = calls[-1]
+    story = replace(tell("shares", rows.n_classes), name="own")
+    read(gather(rows, lessons=[loud, None]), story, SETTINGS)
+    _, codes, weight, *_ = calls[-1]
     assert len(calls) == 1 + len(SETTINGS.teacher.portions)
     assert_array_equal(codes[group], lesson.words.codes)
     assert_array_equal(weight[group], SETTINGS.teacher.weight)

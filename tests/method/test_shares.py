@@ -7,16 +7,16 @@ from scipy.integrate import quad
 from scipy.special import logit
 from scipy.stats import norm, t
 
-from undrift.method.settings import ShareSettings
-from undrift.method.shares import (
+from undrift.method.problem import check_shares
+from undrift.method.scores import (
     SHARES,
     SourceScores,
-    check_shares,
     find_midpoint,
     find_posteriors,
-    make_grid,
     thin_rows,
+    weigh_grid,
 )
+from undrift.method.settings import ShareSettings
 
 SETTINGS = ShareSettings()
 
@@ -70,8 +70,8 @@ def test_the_posterior_is_that_of_the_model(rng, n, separation):
     source, is_class = draw_scores(rng, 200, 0.4, separation)
     source[is_class] = 1.4 * source[is_class] - 0.4 * source[is_class].mean()
     held_out = SourceScores(source[:, None], is_class.astype(int), 2)
-    grid = make_grid(target, held_out, 0, 1, None, SETTINGS)
-    weight, midpoint = grid.weight.sum(axis=1), (grid.weight * grid.mixture.midpoint).sum()
+    grid, midpoints = weigh_grid(target, held_out, 0, 1, None, SETTINGS)
+    weight, midpoint = grid.sum(axis=1), (grid * midpoints).sum()
     expected, expected_midpoint = posterior_by_hand(target, source, is_class)
     assert_allclose(weight, expected, rtol=1e-7, atol=1e-12)
     assert_allclose(midpoint, expected_midpoint, rtol=1e-7)
@@ -88,9 +88,9 @@ def test_a_known_share_leaves_only_the_midpoint_to_be_estimated(rng):
     assert_allclose(midpoint, [0.15], atol=0.06)
     other = find_midpoint(target[:, None], held_out, np.array([0.8, 0.2]), SETTINGS)
     assert other > midpoint + 0.3  # more of the scores are then of the lower class
-    grid = make_grid(target, held_out, 0, 1, 0.8, SETTINGS)
-    assert grid.weight.shape[0] == 1
-    assert grid.weight.sum() == pytest.approx(1)
+    grid, _ = weigh_grid(target, held_out, 0, 1, 0.8, SETTINGS)
+    assert grid.shape[0] == 1
+    assert grid.sum() == pytest.approx(1)
 
 
 def test_the_shares_of_several_classes_are_recovered(rng):

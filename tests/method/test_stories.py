@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from undrift.method.scores import SHARES
 from undrift.method.settings import Settings, VoteSettings
-from undrift.method.shares import SHARES
 from undrift.method.stories import (
     SOURCE_ONLY,
     Story,

@@ -159,7 +159,7 @@ def test_stories_of_few_votes_are_read_only_where_labels_may_speak_for_them(spy)
     (X, y), (Z, z) = draw(150, PAIR[0], 1), draw(130, PAIR[1], 2)
     X[np.arange(150), y] += 3
     Z[np.arange(130), z] += 3  # classes that come apart: no story of few of a class is likely
-    model, calls = make(n_layers=1), spy(judge_module, "_read")
+    model, calls = make(n_layers=1), spy(judge_module, "read")
     least = model.make_settings().votes.least
     readings = model.fit(X, y, Z).readings_["target"]
     n_read = len(calls)
@@ -261,7 +261,7 @@ def test_a_class_that_readings_see_very_differently_is_named_in_python_too(fitte
     classes = model.classes_.tolist()
     shares = [dict(zip(classes, given, strict=False)) for given in ([0.02, 0.5, 0.48], [0.07, 0.47, 0.46])]
     readings = [{"weight": 0.5, "agreement": 0.95, "shares": own} for own in shares]
-    doubts = {d.code: d.text for d in list_doubts(Coverage(130, 0.0, 0.0, 1.0), evidence, classes, readings)}
+    doubts = list_doubts(Coverage(130, 0.0, 0.0, 1.0), evidence.source, classes, readings)
     if len(classes) == 2:
         assert "readings-differ" not in doubts
     else:

@@ -11,15 +11,15 @@ from scipy.optimize import check_grad
 from tests.helpers.explicit import solve
 from undrift import MSDAClassifier
 from undrift.method import teacher as module
-from undrift.method.gram import Gram
-from undrift.method.problem import UNLABELLED
+from undrift.method.least_squares import Gram
+from undrift.method.problem import UNLABELLED, Words
 from undrift.method.settings import AnchorSettings, Settings
 from undrift.method.teacher import (
     Given,
     Lesson,
     Noise,
-    Words,
     average_words,
+    check_words,
     choose_source,
     fit_noise,
     learn_lesson,
@@ -357,10 +357,10 @@ def test_what_is_refused(given, n, message):
 def test_too_few_labels_and_one_class_are_refused():
     few = read_words(Given(["good", "bad"] * 9 + ["good", None]), 20, CLASSES)
     with pytest.raises(ValueError, match="labels for 19 rows, and a student needs at least 20"):
-        few.check(CLASSES, "target", 20)
+        check_words(few, CLASSES, "target", 20)
     one = read_words(Given(["good"] * 20), 20, CLASSES)
     with pytest.raises(ValueError, match="every row the label 'good'"):
-        one.check(CLASSES, "target", 20)
+        check_words(one, CLASSES, "target", 20)
 
 
 def test_words_are_named_as_targets_and_teachers_are():

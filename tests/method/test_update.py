@@ -12,6 +12,7 @@ from scipy.special import softmax
 from tests.helpers.exact import ExactClassifier
 from undrift import MSDAClassifier, UndriftWarning, load_model, save_model
 from undrift.method import classifier as module
+from undrift.method import readings
 from undrift.method.asking import choose_for_estimate, choose_for_predictions, choose_questions
 from undrift.method.jury import measure_information, mix
 from undrift.method.settings import Settings
@@ -70,8 +71,9 @@ def test_what_labels_do_not_change_is_read_once(n_classes, spy, tmp_path):
     X, y, Z, z = make_domains(n_classes=n_classes)
     save_model(make(MSDAClassifier).fit(X, y, Z), tmp_path / "model", updatable=True)
     loaded = load_model(tmp_path / "model").update(Z[:6], None)
-    told = [spy(judge_module, name) for name in ("read_source_only", "list_stories", "_learn_lessons")]
-    assert loaded._last.level.hidden is not None
+    told = [spy(readings, "read_source_only"), spy(judge_module, "list_stories")]
+    told.append(spy(import_module("undrift.method.fit"), "gather_evidence"))
+    assert loaded._last.learnt.level.hidden is not None
     changed = [copy(loaded).update(Z[:n], z[:n]) for n in (6, 9)]
     assert told == [[], [], []]
     for n, each in zip((6, 9), changed, strict=True):
@@ -138,7 +140,7 @@ def test_rows_that_the_fit_has_not_seen_are_added():
     layers = [memory.anchors.X, *joined.representation_.hidden(memory.anchors.X)]
     centred = [H - np.asarray(means)[domain] for H, means in zip(layers, memory.means, strict=True)]
     K = sum(share * H @ H.T for share, H in zip(memory.shares, centred, strict=True))
-    products = joined._last.level.gram.products
+    products = joined._last.learnt.level.gram.products
     assert_allclose(np.asarray(products)[: len(domain), : len(domain)], K, rtol=1e-6, atol=1e-8)
 
 

@@ -14,6 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from tests.helpers.review_files import make_review_texts
 from undrift import DistilledText, MSDAClassifier, TextAdapter, load_model, save_model
+from undrift.method import Settings
 from undrift.text.distill import Taught, distill
 from undrift.text.distilled import MOST_BYTES, choose_terms
 
@@ -50,9 +51,10 @@ def make_taught(n, n_outputs, n_domains, seed=0):
     scores += 0.1 * rng.normal(size=scores.shape)
     p = expit(scores[:, 0] / 0.7)
     probabilities = np.column_stack([1 - p, p]) if n_outputs == 1 else softmax(scores / 0.7, axis=1)
-    numbers = [-1 - i for i in range(n_domains)]
+    known = {-1 - i: {} for i in range(n_domains)}
     labels = np.array(["a", "b", "c", "d"][: max(2, n_outputs)])
-    return X, Taught(labels, probabilities, numbers, domain, np.zeros((n_domains, len(labels))))
+    priors, shares = np.zeros((n_domains, len(labels))), np.full(len(labels), 1 / len(labels))
+    return X, Taught(labels, probabilities, known, domain, priors, shares, Settings())
 
 
 @pytest.mark.parametrize(("n_outputs", "n_domains"), [(1, 1), (1, 2), (3, 2)])

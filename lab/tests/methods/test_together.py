@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from undrift import MSDAClassifier
-from undrift.method.layers import LayerFitter
+from undrift_lab.methods import together as module
 from undrift_lab.methods.together import fit_together
 
 
@@ -46,10 +46,10 @@ def make_tasks():
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
 @pytest.mark.parametrize("parameters", PARAMETERS, ids=str)
 def test_each_is_what_it_would_be_alone_and_layers_are_learnt_once(X, parameters, spy):
-    calls = spy(LayerFitter, "fit")
+    calls = spy(module, "learn_layers")
     classifier, tasks = Exact(random_state=0, **parameters), make_tasks()
     found = dict(fit_together(dict.fromkeys(tasks, classifier), X, tasks))
-    assert [noise for _, noise, *_ in calls] == [parameters["noise"]]
+    assert [settings.noise for _, settings, *_ in calls] == [parameters["noise"]]
     for task, (y, sample_domain) in tasks.items():
         alone = clone(classifier).fit(X, y, sample_domain=sample_domain)
         target, own = -1 - task[1], X[sample_domain == -1 - task[1]]

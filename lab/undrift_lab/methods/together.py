@@ -9,14 +9,20 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
-from undrift.core import FittedLayer, Rows, choose_pivots, moments
-from undrift.inputs import Place, choose_place, place_rows
-from undrift.method import Facts, Fitted, MSDAClassifier, Settings, check_problem, fit_level
-from undrift.method.anchors import draw_anchors
-from undrift.method.layers import LayerFitter, count_pivots, grow_levels
-from undrift.method.problem import Name, Problem
+from undrift.core import FittedLayer, Moments, Rows, moments
+from undrift.inputs import Place, choose_place
+from undrift.method import (
+    Facts,
+    Fitted,
+    Learning,
+    MSDAClassifier,
+    Name,
+    Problem,
+    Settings,
+    fit_problem,
+    learn_layers,
+)
 
 from .resources import measure_time
 
@@ -36,22 +42,15 @@ class SharedLayers:
     seconds: float
 
     @classmethod
-    def learn(
-        cls, problem: Problem, settings: Settings, n_pivots: Any, place: Place, seed: int
-    ) -> SharedLayers:
+    def learn(cls, problem: Problem, settings: Settings, place: Place, seed: int) -> SharedLayers:
         """Learn the layers from the rows of all domains of a task."""
-        layers, rows = settings.layers, list(problem.rows.values())
-        began, d = time.perf_counter(), rows[0].shape[1]
-        n = count_pivots(n_pivots, d, sum(problem.sizes), layers)
-        blocks = [place_rows(X, place, n or 0) for X in rows]
-        split = None if n is None else choose_pivots(blocks, d, n, check_random_state(seed))
-        fitter, grown = LayerFitter(blocks, split, layers.ridge), []
-        for fitted in fitter.fit(layers.noise, layers.n_layers, is_last=True):
+        began, grown = time.perf_counter(), []
+        ((noise, layers),) = learn_layers(problem, settings.layers, place, seed).by_noise.items()
+        for fitted in layers:
             kept: list[Any] = [[block + 0 for block in cast(Any, domain)] for domain in fitted.domains]
             totals = [_sum_moments(own) for own in kept]
             grown.append(FittedLayer(fitted.layer, kept, fitted.form, totals))
-        numbers, seconds = [_number(name) for name in problem.names], time.perf_counter() - began
-        return cls(numbers, grown, layers.noise, seconds)
+        return cls([_number(name) for name in problem.names], grown, noise, time.perf_counter() - began)
 
     def check(self, settings: Settings) -> None:
         """Refuse a task with other layers."""
@@ -59,24 +58,14 @@ class SharedLayers:
         if wanted != own:
             raise ValueError(f"tasks that share layers have one noise and depth, but got {own} and {wanted}")
 
-    def arrange(self, names: Sequence[Name]) -> ArrangedLayers:
+    def arrange(self, names: Sequence[Name]) -> Learning:
         """Return the layers with the domains in the order of a task."""
-        return ArrangedLayers(self, [self.numbers.index(_number(name)) for name in names])
-
-
-@dataclass(frozen=True)
-class ArrangedLayers:
-    """Shared layers as one task sees them, in place of a `LayerFitter`."""
-
-    shared: SharedLayers
-    order: Sequence[int]
-
-    def fit(self, noise: float, n_layers: int, *, is_last: bool = False) -> Iterator[FittedLayer]:
-        """Yield the layers; their noise was set when they were learnt."""
-        for grown in self.shared.grown[:n_layers]:
-            domains = [grown.domains[i] for i in self.order]
-            totals = None if grown.moments is None else [grown.moments[i] for i in self.order]
-            yield FittedLayer(grown.layer, domains, grown.form, totals)
+        order, layers = [self.numbers.index(_number(name)) for name in names], []
+        for grown in self.grown:
+            domains = [grown.domains[i] for i in order]
+            totals = None if grown.moments is None else [grown.moments[i] for i in order]
+            layers.append(FittedLayer(grown.layer, domains, grown.form, totals))
+        return Learning({self.noise: layers})
 
 
 def _number(name: Name) -> int:
@@ -84,7 +73,7 @@ def _number(name: Name) -> int:
     return number if number >= 0 else -1 - number
 
 
-def _sum_moments(blocks: Sequence[Rows]) -> Any:
+def _sum_moments(blocks: Sequence[Rows]) -> Moments:
     """Return the moments of the rows of several blocks."""
     total = moments(blocks[0])
     for block in blocks[1:]:
@@ -117,7 +106,7 @@ class FittedTask:
 
     def _score(self, X: Rows) -> np.ndarray:
         with self.place.set_precision():
-            return self.fitted.model.score(X, self.fitted.level.stack.layers, self.place)
+            return self.fitted.model.score(X, self.fitted.learnt.level.stack.layers, self.place)
 
     def _positions(self, X: Rows, name: Name) -> np.ndarray:
         return np.full(X.shape[0], self.facts.names.index(name))
@@ -138,16 +127,16 @@ def fit_together(
     for key, (y, domain) in tasks.items():
         try:
             began, classifier = time.perf_counter(), clone(classifiers[key])
-            problem = check_problem(classifier, X, y, sample_domain=domain, dtype=classifier._dtype)
-            settings = _fix_layers(classifier)
+            problem, settings = classifier.make_problem(X, y, sample_domain=domain), _fix_layers(classifier)
             place = choose_place(list(problem.rows.values()), classifier.device)
             with place.set_precision():
                 spent = 0.0
                 if shared is None:
-                    given = settings, classifier.n_pivots, place, classifier.random_state
-                    shared, spent = measure_time(SharedLayers.learn, problem, *given)
-                shared.check(settings)
-                fitted = _fit_task(classifier, problem, settings, shared, place)
+                    given = problem, settings, place, classifier.random_state
+                    shared, spent = measure_time(SharedLayers.learn, *given)
+            shared.check(settings)
+            learning, seed = shared.arrange(problem.names), classifier.random_state
+            fitted = fit_problem(problem, settings, place, learning=learning, seed=seed)
             seconds = time.perf_counter() - began - spent
         except Exception as error:
             yield key, error
@@ -164,15 +153,3 @@ def _fix_layers(classifier: MSDAClassifier) -> Settings:
             raise ValueError(f"tasks that share layers take one value of {name}, got {value!r}")
     settings = classifier.make_settings()
     return replace(settings, layers=replace(settings.layers, **given))
-
-
-def _fit_task(
-    classifier: MSDAClassifier, problem: Problem, settings: Settings, shared: SharedLayers, place: Place
-) -> Fitted:
-    layers = settings.layers
-    fitter: Any = shared.arrange(problem.names)  # has what is needed of a `LayerFitter`
-    anchors = draw_anchors(problem, settings.anchors, classifier.random_state)
-    facts = classifier.list_facts(problem, anchors)
-    given = problem, anchors, fitter, (layers.noise,), (layers.n_layers,), place
-    levels = [level for level in grow_levels(*given, keeps_hidden=False) if level is not None]
-    return fit_level(anchors, levels[-1], layers.C, facts, settings, place)

@@ -148,7 +148,7 @@ def _predict(
     test, truth = _part(corpus, (cell.target, "test")), part_labels(corpus, cell.target, "test")
     p, seconds = measure_time(fitted.predict_proba, test, number)
     estimate = fitted.fitted.verdict.estimates[facts.targets.index(number)]
-    about, weights = describe_target(facts.classes.tolist(), estimate, []), np.ones(p.shape[1])
+    about, weights = describe_target(facts.classes.tolist(), estimate), np.ones(p.shape[1])
     if classifier.border == "balanced":
         weights = np.array([1 / max(about["shares"][label], 1e-3) for label in facts.classes.tolist()])
     readings = fitted.find_readings(test, number)

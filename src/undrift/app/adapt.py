@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -328,7 +328,8 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: LocalRows) -> dict[str, An
         summarize_shares(summary, adapter, row_counts, job)
         for i, target in enumerate(rows.targets if job.teacher else []):
             known = target if learnt is None else replace(target, labels=None)  # labels that were learnt
-            said = summarize_teacher(rows.predictions[i], known, adapter.classifier_.teacher_noise_[i])
+            noise = cast(float, adapter.classifier_.teacher_noise_[i])  # of one teacher
+            said = summarize_teacher(rows.predictions[i], known, noise)
             said |= explain_disagreement(adapter, rows.target_rows[i], target, rows.predictions[i])
             summary["targets"][i]["teacher"] = said
         summary |= _save_models(job, adapter, rows)

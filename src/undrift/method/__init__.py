@@ -1,16 +1,14 @@
 """`MSDAClassifier`: the method, from rows of every domain to the votes of the readings."""
 
-from .anchors import Anchors
+from .anchors import Anchors, Facts
 from .asking import choose_for_estimate
-from .calibrate import class_probabilities, find_border, fit_temperature
 from .classifier import MSDAClassifier
-from .fit import Fitted, Memory, fit_level
-from .judge import Facts
-from .least_squares import predict_codes
-from .model import Model, shift_probabilities
-from .problem import TARGET, Name, check_domain_numbers, check_problem, list_row_keys
-from .settings import AnchorSettings, Settings
-from .shares import check_shares
+from .fit import Fitted, Memory, fit_problem
+from .layers import Learning, learn_layers
+from .model import Model
+from .problem import TARGET, Name, Problem, Words, check_domain_numbers, check_shares, list_row_keys
+from .scores import class_probabilities, find_border, fit_temperature, predict_codes, shift_probabilities
+from .settings import PARTS, AnchorSettings, Settings
 from .targets import (
     MOST_STORIES,
     MUCH_DISAGREEMENT,
@@ -22,4 +20,4 @@ from .targets import (
     list_heard,
     measure_disagreement,
 )
-from .teacher import Given, Words
+from .teacher import Given

@@ -25,26 +25,21 @@ from ..inputs import (
     column_sums,
     on_cluster,
     to_host,
-    track_steps,
 )
 from ..msda import MSDA
-from .anchors import Anchors, draw_anchors, set_labels
 from .asking import N_QUESTIONS, choose_for_estimate, choose_for_predictions, choose_questions
-from .fit import Fitted, Grid, Learnt, Memory, Search, check_grid, fit_level, refit
-from .judge import Facts
-from .jury import mix
-from .model import Model
+from .fit import Fitted, Grid, Learnt, Memory, check_grid, fit_problem, learn_labels
 from .predictor import JuryPredictor
 from .problem import (
     UNLABELLED,
     Name,
     Problem,
     check_problem,
+    check_shares,
     check_target_labels,
     list_row_keys,
 )
 from .settings import Settings
-from .shares import check_shares
 from .targets import describe_target, list_doubts, list_readings, measure_coverage, sum_rows
 from .teacher import ONE, add_words, name_words, take_taught_rows
 
@@ -109,6 +104,8 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         Of `targets_`, in the order of the targets.
     domains_ : list
         Names of the domains, `n_sources_` sources first.
+    settings_ : Settings
+        Every tuned number of the method, as the fit had it.
     source_shares_ : ndarray
         Share of every class among the labelled rows.
     model_ : Model
@@ -143,7 +140,6 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
 
     classes_: np.ndarray
     n_features_in_: int
-    model_: Model
     memory_: Memory | None
     representation_: MSDA
     targets_: dict[Name, dict[str, Any]]
@@ -236,6 +232,44 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         """
         settings, grid = self.make_settings(), self._check_parameters()
         self._last = self._scores = None
+        problem = self.make_problem(
+            X,
+            y,
+            X_target,
+            y_target=y_target,
+            teacher=teacher,
+            teacher_confidence=teacher_confidence,
+            sample_domain=sample_domain,
+            sample_weight=sample_weight,
+        )
+        self.classes_ = problem.classes
+        rows = list(problem.rows.values())
+        place = choose_place(rows, "cpu" if any(map(on_cluster, rows)) else self.device)
+        try:
+            seed, verbose = self.random_state, self.verbose
+            fitted = fit_problem(problem, settings, place, grid=grid, seed=seed, verbose=verbose)
+        except SingularSystem as error:
+            names = getattr(self, "feature_names_in_", None)
+            raise (error if names is None else error.with_names(names)) from None
+        self.settings_ = settings
+        self._keep_layers(problem, fitted.learnt, place)
+        self._keep(fitted, problem, keeps_state=keeps_state)
+        return self
+
+    def make_problem(
+        self,
+        X: Rows | None,
+        y: ArrayLike | None,
+        X_target: Rows | Mapping[str, Rows] | None = None,
+        *,
+        y_target: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        teacher: ArrayLike | Mapping[str, Any] | None = None,
+        teacher_confidence: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        sample_domain: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Problem:
+        """Check the arguments of :meth:`fit`, which says what they are, and return the problem."""
+        settings = self.make_settings()
         taught = name_words(teacher, teacher_confidence, X_target)
         has_source = not taught or (X is not None and np.shape(X)[0] > 0)
         if not has_source:
@@ -243,29 +277,20 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         given = {"y_target": y_target, "sample_domain": sample_domain, "sample_weight": sample_weight}
         problem = check_problem(self, X, y, X_target, **given, dtype=self._dtype)
         add_words(problem, taught, settings.teacher.least)
-        self.classes_ = problem.classes
-        rows = list(problem.rows.values())
-        place = choose_place(rows, "cpu" if any(map(on_cluster, rows)) else self.device)
-        anchors = draw_anchors(problem, settings.anchors, self.random_state)
-        facts = self.list_facts(problem, anchors, has_source=has_source)
-        search = Search(problem, anchors, grid, self.n_pivots, settings, place, self.random_state)
-        n_entries = anchors.X.shape[0] * search.width * max(grid.depths)
-        keeps_hidden = grid.n_candidates == 1 and n_entries <= settings.anchors.kept_entries
-        try:
-            with place.set_precision():
-                steps = search.steps(keeps_hidden=keeps_hidden)
-                for _ in track_steps(steps, grid.n_steps, verbose=self.verbose):
-                    pass
-                learnt = search.result()
-                fitted = fit_level(anchors, learnt.level, learnt.candidate.C, facts, settings, place)
-        except SingularSystem as error:
-            names = getattr(self, "feature_names_in_", None)
-            raise (error if names is None else error.with_names(names)) from None
-        self._keep_layers(problem, learnt, place)
-        labelled = sum_rows(problem.labelled)
-        coverages = [measure_coverage(problem.rows[name], labelled) for name in problem.targets]
-        self._keep(fitted, coverages, keeps_state=keeps_state)
-        return self
+        given_shares, assumes_same = self.target_shares, isinstance(self.target_shares, str)
+        if isinstance(given_shares, str):
+            if given_shares != "source":
+                raise ValueError(f"target_shares must be a dict or 'source', got {given_shares!r}")
+            given_shares = None
+        known = check_shares(given_shares, problem.classes, problem.targets)
+        by_name = zip(problem.targets, known, strict=True)
+        return replace(
+            problem,
+            has_source=has_source,
+            shares={name: np.array(shares) for name, shares in by_name if shares is not None},
+            assumes_same=assumes_same,
+            is_balanced=self.border == "balanced",
+        )
 
     def make_settings(self) -> Settings:
         """Return the settings of the method, which `center` and `self_training` narrow."""
@@ -277,7 +302,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
                 votes, source_only=0.0, unmoved=unmoved, centred=centred, estimated=0.0, near=0.0, flat=0.0
             )
         rounds = settings.rounds if self.self_training else replace(settings.rounds, portions=())
-        layers = replace(settings.layers, ridge=self.ridge)
+        layers = replace(settings.layers, ridge=self.ridge, n_pivots=self.n_pivots)
         return replace(settings, layers=layers, rounds=rounds, votes=votes)
 
     def _check_parameters(self) -> Grid:
@@ -292,39 +317,15 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5")
         return check_grid(self.noise, self.n_layers, self.C)
 
-    def list_facts(self, problem: Problem, anchors: Anchors, *, has_source: bool = True) -> Facts:
-        """Return what is known of a problem beside its rows, by the parameters of this classifier."""
-        assumes_same = isinstance(self.target_shares, str)
-        if assumes_same and self.target_shares != "source":
-            raise ValueError(f"target_shares must be a dict or 'source', got {self.target_shares!r}")
-        known = check_shares(None if assumes_same else self.target_shares, problem.classes, problem.targets)
-        n, taught = anchors.n_labelled, []
-        for k, name in zip(problem.target_positions, problem.targets, strict=True):
-            rows = anchors.position[n:][anchors.domain[n:] == k]
-            told = problem.taught.get(name, {})
-            taught.append({teacher: words.take(rows) for teacher, words in told.items()})
-        return Facts(
-            classes=problem.classes,
-            names=problem.names,
-            n_sources=problem.n_sources,
-            sizes=problem.sizes,
-            shares=[None if shares is None else np.array(shares) for shares in known],
-            assumes_same=assumes_same,
-            taught=taught,
-            has_source=has_source,
-            seed=0 if self.random_state is None else check_random_state(self.random_state).randint(2**31),
-            is_balanced=self.border == "balanced",
-        )
-
     def _keep_layers(self, problem: Problem, learnt: Learnt, place: Place) -> None:
         """Keep what labels of target rows do not change."""
-        chosen, split = learnt.candidate, learnt.split
-        self.domains_, self.n_sources_ = problem.names, problem.n_sources
+        best, split = learnt.best, learnt.split
+        self.domains_ = problem.names
         self.source_shares_ = np.bincount(problem.y, minlength=len(problem.classes)) / len(problem.y)
-        self.best_params_ = {"noise": chosen.noise, "n_layers": chosen.n_layers, "C": chosen.C}
-        self.selection_results_ = [{**vars(c), "chosen": c is chosen} for c in learnt.candidates]
+        self.best_params_ = {"noise": best["noise"], "n_layers": best["n_layers"], "C": best["C"]}
+        self.selection_results_ = [{**tried, "chosen": tried is best} for tried in learnt.candidates]
         n_pivots = None if split is None else len(split.pivots)
-        msda = MSDA(chosen.n_layers, chosen.noise, n_pivots=n_pivots, ridge=self.ridge, device=self.device)
+        msda = MSDA(best["n_layers"], best["noise"], n_pivots=n_pivots, ridge=self.ridge, device=self.device)
         msda.layers_ = [place.to_host(layer) for layer in learnt.level.stack.layers]
         msda.n_features_in_, msda.form_ = self.n_features_in_, learnt.level.form
         if hasattr(self, "feature_names_in_"):
@@ -336,45 +337,35 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         self.input_mean_ = np.mean([column_sums(X) / X.shape[0] for X in reference], axis=0)
         self.labelled_counts_ = to_host(array_ops(problem.labelled).nonzero_counts(problem.labelled))
 
-    def _keep(self, fitted: Fitted, coverages: Sequence[Any] | None, *, keeps_state: bool = True) -> None:
-        """Keep model and results; without `coverages`, the doubts of the fit before stay."""
-        verdict, facts = fitted.verdict, fitted.memory.facts
+    def _keep(self, fitted: Fitted, problem: Problem | None, *, keeps_state: bool = True) -> None:
+        """Keep model and results; without the `problem`, the doubts of the fit before stay."""
+        verdict, evidence, facts = fitted.verdict, fitted.evidence, fitted.memory.facts
         classes = self.classes_.tolist()
         self.model_ = fitted.model
         self.memory_ = fitted.memory if keeps_state and facts.targets else None
         self._last = fitted if self.memory_ is not None else None
         before = getattr(self, "targets_", {})
         self.readings_, self.targets_ = {}, {}
+        labelled = None if problem is None else sum_rows(problem.labelled)
         names = [reading.story.name for reading in verdict.readings]
         sentences = [reading.story.sentence for reading in verdict.readings]
         for i, name in enumerate(facts.targets):
             readings = list_readings(classes, names, sentences, verdict.votes[i], verdict.p[i])
             self.readings_[name] = readings
-            doubts = []
-            if coverages is not None:
-                doubts = list_doubts(coverages[i], fitted.evidence, classes, readings)
-            self.targets_[name] = describe_target(classes, verdict.estimates[i], doubts)
-            if coverages is None:
-                self.targets_[name] |= {key: before[name][key] for key in ("warnings", "codes")}
-            for doubt in doubts:
-                warn(doubt.text, code=doubt.code)
+            results = describe_target(classes, verdict.estimates[i])
+            if problem is None or labelled is None:
+                results = before[name] | results
+            else:
+                coverage = measure_coverage(problem.rows[name], labelled)
+                doubts = list_doubts(coverage, evidence.source, classes, readings)
+                results |= {"warnings": list(doubts.values()), "codes": list(doubts)}
+                for code, text in doubts.items():
+                    warn(text, code=code)
+            if lessons := evidence.lessons[i]:
+                noises = {who: lesson.noise.share for who, lesson in lessons.items()}
+                results["teacher_noise"] = noises[ONE] if list(noises) == [ONE] else noises
+            self.targets_[name] = results
         self._scores = self._score_targets(fitted)
-        if any(verdict.lessons):
-            self._keep_teachers(fitted)
-
-    def _keep_teachers(self, fitted: Fitted) -> None:
-        """Keep the noise of teachers, and how much they weigh beside the model."""
-        self.teacher_noise_: list[Any] = []
-        self.teacher_weight_: list[float] = []
-        for lessons, group in zip(fitted.verdict.lessons, fitted.evidence.groups, strict=True):
-            noises = {name: lesson.noise.share for name, lesson in lessons.items()}
-            self.teacher_noise_.append(noises.get(ONE) if set(noises) <= {ONE} else noises)
-            weight = 0.0
-            if ONE in lessons:
-                reading = next(r for r in fitted.verdict.readings if r.story.name == ONE)
-                i = len(self.teacher_weight_)
-                weight = lessons[ONE].weigh(reading.scores[group] + reading.borders[i]) / reading.temperature
-            self.teacher_weight_.append(weight)
 
     @property
     def target_scores_(self) -> list[np.ndarray | None]:
@@ -384,13 +375,23 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         """
         return [None] * len(self.target_names_) if self._scores is None else self._scores
 
+    @property
+    def teacher_noise_(self) -> list[float | dict[str, float] | None]:
+        """Share of a teacher's labels that look exchanged at random, for every target; by name of several."""
+        return [known.get("teacher_noise") for known in self.targets_.values()]
+
+    @property
+    def teacher_weight_(self) -> list[float]:
+        """Factor of a teacher's log odds where predictions are of both, for every target."""
+        weights: list[float] = self.model_.teacher_weight[self.n_sources_ : -1].tolist()
+        return weights
+
     def _score_targets(self, fitted: Fitted) -> list[np.ndarray | None]:
         """Return the scores of the rows of every target; None where not all of them are anchors."""
         known: list[np.ndarray | None] = []
-        verdict, sizes = fitted.verdict, fitted.memory.facts.sizes[self.n_sources_ :]
-        given = verdict.votes, verdict.p, self.list_priors()[self.n_sources_ : -1], sizes
-        for votes, p, prior, n in zip(*given, strict=True):
-            logs = np.log(np.maximum(mix(votes, p), 1e-12)) - prior
+        sizes, priors = fitted.memory.facts.sizes[self.n_sources_ :], self.list_priors()[self.n_sources_ : -1]
+        for i, (prior, n) in enumerate(zip(priors, sizes, strict=True)):
+            logs = np.log(np.maximum(fitted.verdict.mix(i), 1e-12)) - prior
             scores = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
             known.append(scores if len(scores) == n else None)
         return known
@@ -439,16 +440,8 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         X = to_host(self._check_input(X))
         domain = self._find_positions(target, sample_domain, X.shape[0])
         codes = check_target_labels(y, len(domain), self.classes_, "y")
-        anchors = set_labels(memory.anchors, X, domain, codes)
-        settings = self.make_settings()
-        memory = replace(memory, anchors=anchors, facts=memory.facts.widen(anchors))
-        last = self._last
-        if last is not None and len(last.memory.anchors.codes) == len(anchors.codes):
-            with last.place.set_precision():
-                fitted = fit_level(anchors, last.level, memory.C, memory.facts, settings, last.place, last)
-        else:
-            place = choose_place([anchors.X], self.device)
-            fitted = refit(memory, self.representation_.layers_, settings, place)
+        given = memory, X, domain, codes, self.representation_.layers_
+        fitted = learn_labels(*given, self.settings_, self.device, self._last)
         self._keep(fitted, None)
         return self
 
@@ -504,25 +497,20 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         if not len(free):
             rows, weights = free, np.zeros(0)
             return (rows, weights) if return_weights else rows
-        k = int(domain[0])
-        votes, p = self.model_.votes[k], self.model_.read(self._score_rows(X[free]), domain[free])
-        n = min(n, len(free))
+        k, model = int(domain[0]), self.model_
+        votes, p = model.votes[k], model.read(self._score_rows(X[free]), domain[free])
+        mixed, n = model.mix(p, k), min(n, len(free))
         if purpose == "estimate":
-            rows, weights = choose_for_estimate(self._find_changed(votes, p), counts, n, rng)
+            is_changed = None
+            if model.source_only is not None:
+                is_changed = p[model.source_only].argmax(axis=1) != mixed.argmax(axis=1)
+            rows, weights = choose_for_estimate(is_changed, counts, n, rng)
         else:
             n_questions = min(n, max(0, N_QUESTIONS - n_known)) if np.sum(votes > 0) > 1 else 0
-            rows = choose_questions(votes, p, _DEFAULTS.votes.doubt, n_questions, rng)
-            mixed = mix(votes, p)
+            rows = choose_questions(votes, p, self.settings_.votes.doubt, n_questions, rng)
             rows = np.concatenate([rows, choose_for_predictions(X[free], mixed, n - len(rows), rows)])
             weights = np.zeros(len(rows))
         return (free[rows], weights) if return_weights else free[rows]
-
-    def _find_changed(self, votes: np.ndarray, p: np.ndarray) -> np.ndarray | None:
-        """Tell which predictions differ from those of the source-only reading; None where there is none."""
-        names = self.model_.names
-        if "source only" not in names:
-            return None
-        return p[names.index("source only")].argmax(axis=1) != mix(votes, p).argmax(axis=1)
 
     def _list_unlabelled(self, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
         """Return the rows without a label, of equal ones the first, how many equal each, and known labels."""

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from ..core import Form, NotPositiveDefinite, PivotSplit, Rows, array_ops, choose_pivots, hidden_rows
-from ..inputs import Place, check_count, check_noise, check_positive, place_rows, to_host
-from .align import class_directions
-from .anchors import Anchors
-from .calibrate import fit_temperature
-from .gram import Gram, Stack
-from .judge import Facts, Verdict, judge
-from .layers import LayerFitter, Level, count_pivots, grow_levels, read_level
-from .least_squares import Conditioned, LeastSquares, draw_folds, predict_codes, signs
-from .model import Model, build_model
-from .problem import Problem, find_equal_rows
-from .readings import Evidence
-from .settings import Settings
-from .shares import SourceScores
+from ..core import Form, Layer, NotPositiveDefinite, PivotSplit, Rows, hidden_rows, primal_weights
+from ..inputs import Place, check_count, check_noise, check_positive, choose_place, to_host, track_steps
+from .anchors import Anchors, Facts, Seed, draw_anchors, set_labels
+from .judge import Verdict, judge
+from .layers import Learning, Level, Stack, count_pivots, grow_levels, learn_layers, read_level
+from .model import Model
+from .problem import Problem
+from .readings import Evidence, Linear, Moved, gather_evidence, measure_accuracy
+from .settings import LayerSettings, Settings
 
 
 @dataclass(frozen=True)
@@ -35,15 +29,15 @@ class Grid:
     depths: tuple[int, ...]
     Cs: tuple[float, ...]
 
+    @classmethod
+    def of(cls, settings: LayerSettings) -> Grid:
+        """Return the one candidate of the settings."""
+        return cls((settings.noise,), (settings.n_layers,), (settings.C,))
+
     @property
     def n_candidates(self) -> int:
         """Number of points."""
         return len(self.noises) * len(self.depths) * len(self.Cs)
-
-    @property
-    def n_steps(self) -> int:
-        """Number of layers to learn."""
-        return len(self.noises) * max(self.depths)
 
 
 def check_grid(noise: Any, n_layers: Any, C: Any) -> Grid:
@@ -62,14 +56,13 @@ def _list_values(value: Any, name: str) -> Sequence[Any]:
     return [value]
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(TypedDict):
     """One point of the grid and its score in cross-validation; NaN where there was nothing to choose."""
 
     noise: float
     n_layers: int
     C: float
-    score: float = float("nan")
+    score: float
 
 
 @dataclass(frozen=True)
@@ -77,117 +70,9 @@ class Learnt:
     """Layers that were learnt, at the best candidate."""
 
     level: Level
-    candidate: Candidate
+    best: Candidate
     candidates: list[Candidate]
-    split: PivotSplit | None  # with pivots
-
-
-class Search:
-    """Learns layer after layer, scores the candidates at every depth, and keeps the best.
-
-    The score is the accuracy in cross-validation on the labelled source (section 3.4; the paper's rule).
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        anchors: Anchors,
-        grid: Grid,
-        n_pivots: Any,
-        settings: Settings,
-        place: Place,
-        seed: Any,
-    ) -> None:
-        self._problem, self._anchors, self._grid = problem, anchors, grid
-        self._settings, self._place, self._seed = settings, place, seed
-        layers, rows = replace(settings.layers, n_layers=max(grid.depths)), list(problem.rows.values())
-        d = anchors.X.shape[1]
-        self._n_pivots = count_pivots(n_pivots, d, sum(problem.sizes), layers)
-        self._folds = None
-        if grid.n_candidates > 1:
-            self._folds = _draw_folds(anchors, settings, seed)
-            if self._folds is None:
-                raise ValueError(
-                    "choosing among candidates needs at least 2 labelled rows of every class; "
-                    "give single values for noise, n_layers and C, or label more rows"
-                )
-        self.width = self._n_pivots or d  # of hidden rows
-        self._best: Learnt | None = None
-        self._candidates: list[Candidate] = []
-        self._rows = rows
-
-    def steps(self, *, keeps_hidden: bool) -> Iterator[None]:
-        """Explore the grid; yields once per layer."""
-        random_state, grid = check_random_state(self._seed), self._grid
-        blocks = [place_rows(X, self._place, self._n_pivots or 0) for X in self._rows]
-        d, split = self._anchors.X.shape[1], None
-        if self._n_pivots is not None:
-            split = choose_pivots(blocks, d, self._n_pivots, random_state)
-        fitter = LayerFitter(blocks, split, self._settings.layers.ridge)
-        given = self._problem, self._anchors, fitter, grid.noises, grid.depths, self._place
-        for level in grow_levels(*given, keeps_hidden=keeps_hidden):
-            if level is not None:
-                self._compare(level, split)
-            yield
-
-    def _compare(self, level: Level, split: PivotSplit | None) -> None:
-        """Score all C at one depth, and keep the level if the best candidate so far is there."""
-        n_classes, candidates = len(self._problem.classes), []
-        for C in self._grid.Cs:
-            score = float("nan")
-            if self._folds is not None:
-                with refuse_large(C):
-                    source = learn_labelled(self._anchors, level.gram, C, n_classes)
-                codes = predict_codes(source.score_held_out(self._folds))
-                score = float(np.mean(codes == self._anchors.codes[: level.gram.n_labelled]))
-            candidates.append(Candidate(level.noise, level.depth, C, score))
-        self._candidates += candidates
-        best = max(candidates, key=lambda candidate: candidate.score)
-        if self._best is None or best.score > self._best.candidate.score:
-            self._best = Learnt(level, best, self._candidates, split)
-
-    def result(self) -> Learnt:
-        """Return the best candidate so far."""
-        assert self._best is not None
-        return self._best
-
-
-def _draw_folds(anchors: Anchors, settings: Settings, seed: Any) -> Any:
-    n = anchors.n_labelled
-    first = find_equal_rows(anchors.X[:n])
-    return draw_folds(anchors.codes[:n], first, settings.anchors.n_folds, check_random_state(seed))
-
-
-@contextmanager
-def refuse_large(C: float) -> Iterator[None]:
-    """Say that C is too large where systems of least squares are no longer positive definite."""
-    try:
-        yield
-    except NotPositiveDefinite:
-        raise ValueError(f"C={C:g} is too large for inner products of this size; lower C") from None
-
-
-def learn_labelled(anchors: Anchors, gram: Gram, C: float, n_classes: int) -> LeastSquares:
-    """Train on the labelled anchors, all classes alike."""
-    n = gram.n_labelled
-    K = gram.products[:n, :n]
-    with array_ops(K).full_precision():
-        return LeastSquares.fit(K, signs(anchors.codes[:n], n_classes), C / gram.scale, anchors.weight)
-
-
-def gather_evidence(
-    anchors: Anchors, gram: Gram, source: LeastSquares, C: float, facts: Facts, settings: Settings
-) -> Evidence:
-    """Score held-out labelled rows, and condition the targets on the labelled rows."""
-    n, n_classes = gram.n_labelled, len(facts.classes)
-    codes, folds = anchors.codes[:n], _draw_folds(anchors, settings, facts.seed)
-    scores = source.scores if folds is None else source.score_held_out(folds)
-    conditioned = Conditioned.of(gram, source, class_directions(codes, n_classes))
-    temperature = fit_temperature(scores, codes, anchors.weight)
-    held_out, positions = SourceScores(scores, codes, n_classes), range(facts.n_sources, len(facts.names))
-    groups = [np.flatnonzero(anchors.domain[n:] == k) for k in positions]
-    given = conditioned, held_out, temperature, groups, list(positions)
-    return Evidence(*given, anchors.target_codes, C / gram.scale)
+    split: PivotSplit | None = None  # with pivots
 
 
 @dataclass(frozen=True)
@@ -203,7 +88,7 @@ class Memory:
     form: Form  # of the first layer
     C: float
 
-    def stack(self, layers: Sequence[Any]) -> Stack:
+    def stack(self, layers: Sequence[Layer]) -> Stack:
         """Return the stack with its layers."""
         return Stack(tuple(layers), tuple(self.means), tuple(self.shares), self.origin)
 
@@ -216,13 +101,103 @@ class Fitted:
     verdict: Verdict
     evidence: Evidence = field(repr=False)
     memory: Memory = field(repr=False)
-    level: Level = field(repr=False)
+    learnt: Learnt = field(repr=False)
     place: Place = field(repr=False)
 
 
-def fit_level(
+def fit_problem(
+    problem: Problem,
+    settings: Settings,
+    place: Place,
+    *,
+    grid: Grid | None = None,
+    learning: Learning | None = None,
+    seed: Seed = None,
+    verbose: bool = False,
+) -> Fitted:
+    """Learn the layers, read the targets under every story, and let the readings vote.
+
+    With a `grid` cross-validation on the labelled rows chooses noise, depth and C, else they are those of
+    the settings. Other layers than those of `learn_layers` may be given as `learning`.
+    """
+    anchors = draw_anchors(problem, settings.anchors, seed)
+    facts = Facts.of(problem, anchors, seed)
+    grid = grid or Grid.of(settings.layers)
+    settings = replace(settings, layers=replace(settings.layers, n_layers=max(grid.depths)))
+    with place.set_precision():
+        learnt = _learn(problem, anchors, settings, place, grid, learning, seed, verbose)
+        return _fit_above(anchors, learnt, learnt.best["C"], facts, settings, place)
+
+
+def _learn(
+    problem: Problem,
     anchors: Anchors,
-    level: Level,
+    settings: Settings,
+    place: Place,
+    grid: Grid,
+    learning: Learning | None,
+    seed: Seed,
+    verbose: bool,
+) -> Learnt:
+    """Learn the layers of every noise level, and choose the best candidate."""
+    folds = None
+    if grid.n_candidates > 1:
+        folds = anchors.draw_folds(settings.anchors.n_folds, seed)
+        if folds is None:
+            raise ValueError(
+                "choosing among candidates needs at least 2 labelled rows of every class; "
+                "give single values for noise, n_layers and C, or label more rows"
+            )
+    depth, width = max(grid.depths), count_pivots(problem, settings.layers) or anchors.X.shape[1]
+    n_entries = anchors.X.shape[0] * width * depth
+    keeps_hidden = grid.n_candidates == 1 and n_entries <= settings.anchors.kept_entries
+    learning = learning or learn_layers(problem, settings.layers, place, seed, grid.noises)
+    levels = grow_levels(problem, anchors, learning, grid.depths, place, keeps_hidden=keeps_hidden)
+    steps = track_steps(levels, len(grid.noises) * depth, verbose=verbose)
+    return choose_level(steps, anchors, grid.Cs, folds, learning.split)
+
+
+def choose_level(
+    levels: Iterable[Level | None],
+    anchors: Anchors,
+    Cs: Sequence[float],
+    folds: Sequence[np.ndarray] | None,
+    split: PivotSplit | None = None,
+) -> Learnt:
+    """Score all C at every level by the accuracy on the labelled source; keep the level of the best.
+
+    That is the paper's rule (section 3.4): cross-validation, the first of equals. Without `folds` there is
+    one candidate.
+    """
+    best: tuple[Level, Candidate] | None = None
+    candidates = list[Candidate]()
+    for level in levels:
+        if level is None:
+            continue
+        for C in Cs:
+            score = float("nan")
+            if folds is not None:
+                with refuse_large(C):
+                    score = measure_accuracy(anchors, level.gram, C, folds)
+            candidates.append({"noise": level.noise, "n_layers": level.depth, "C": C, "score": score})
+            if best is None or score > best[1]["score"]:
+                best = level, candidates[-1]
+    assert best is not None
+    return Learnt(*best, candidates, split)
+
+
+@contextmanager
+def refuse_large(C: float) -> Iterator[None]:
+    """Say that C is too large where systems of least squares are no longer positive definite."""
+    try:
+        yield
+    except NotPositiveDefinite:
+        raise ValueError(f"C={C:g} is too large for inner products of this size; lower C") from None
+
+
+def _fit_above(
+    anchors: Anchors,
+    learnt: Learnt,
     C: float,
     facts: Facts,
     settings: Settings,
@@ -233,24 +208,19 @@ def fit_level(
 
     `last` is a fit of the same rows with other labels of targets: what does not depend on these serves again.
     """
-    gram = level.gram.suit(C, settings.rounds.label_weight)
+    level, stack = learnt.level, learnt.level.stack
     with refuse_large(C):
-        source = learn_labelled(anchors, gram, C, len(facts.classes))
         if last:
-            evidence = replace(last.evidence, codes=anchors.target_codes)
+            evidence = replace(last.evidence, anchors=anchors)
         else:
-            evidence = gather_evidence(anchors, gram, source, C, facts, settings)
-        verdict = judge(evidence, anchors, gram, facts, settings, last.verdict if last else None)
-    rows = level.hidden if level.hidden is not None else read_rows(anchors.X, level.stack, place)
-    model = build_model(
-        level.stack, chain([anchors.X], rows), anchors.domain, source, evidence.conditioned, verdict, facts
-    )
-    stack = level.stack
+            evidence = gather_evidence(anchors, facts, level.gram, C, settings)
+        verdict = judge(evidence, settings, last.verdict if last else None)
+    hidden = level.hidden if level.hidden is not None else read_rows(anchors.X, stack, place)
+    model = build_model(stack, chain([anchors.X], hidden), evidence, verdict)
     kept = replace(anchors, X=to_host(anchors.X))
-    memory = Memory(
-        kept, facts, list(stack.means), list(stack.shares), stack.origin, level.noise, level.form, C
-    )
-    return Fitted(model, verdict, evidence, memory, level, place)
+    centres = list(stack.means), list(stack.shares), stack.origin
+    memory = Memory(kept, facts, *centres, level.noise, level.form, C)
+    return Fitted(model, verdict, evidence, memory, learnt, place)
 
 
 def read_rows(X: Rows, stack: Stack, place: Place) -> Iterator[Rows]:
@@ -258,10 +228,106 @@ def read_rows(X: Rows, stack: Stack, place: Place) -> Iterator[Rows]:
     return hidden_rows(place.move_layers(stack.layers), place.move_rows(X))
 
 
-def refit(memory: Memory, layers: Sequence[Any], settings: Settings, place: Place) -> Fitted:
-    """Fit again from memory, with the labels that it holds."""
+def learn_labels(
+    memory: Memory,
+    X: Rows,
+    domain: np.ndarray,
+    codes: np.ndarray,
+    layers: Sequence[Layer],
+    settings: Settings,
+    device: str,
+    last: Fitted | None = None,
+) -> Fitted:
+    """Fit again from memory, with labels of rows of the targets, which are withdrawn where `UNLABELLED`.
+
+    `last` is the fit that the memory is of, where it is at hand: it serves again if no row is new.
+    """
+    anchors = set_labels(memory.anchors, X, domain, codes)
+    facts = memory.facts.widen(anchors)
+    if last is not None and len(last.memory.anchors.codes) == len(anchors.codes):
+        with last.place.set_precision():
+            return _fit_above(anchors, last.learnt, memory.C, facts, settings, last.place, last)
+    place = choose_place([anchors.X], device)
     with place.set_precision():
-        n_entries = memory.anchors.X.shape[0] * sum(len(layer.intercept) for layer in layers)
-        given = memory.anchors, memory.stack(layers), memory.noise, memory.form, place
-        level = read_level(*given, keeps_hidden=n_entries <= settings.anchors.kept_entries)
-        return fit_level(memory.anchors, level, memory.C, memory.facts, settings, place)
+        n_entries = anchors.X.shape[0] * sum(len(layer.intercept) for layer in layers)
+        keeps_hidden = n_entries <= settings.anchors.kept_entries
+        given = anchors, memory.stack(layers), memory.noise, memory.form, place
+        level = read_level(*given, keeps_hidden=keeps_hidden)
+        candidate = Candidate(noise=memory.noise, n_layers=len(layers), C=memory.C, score=float("nan"))
+        return _fit_above(anchors, Learnt(level, candidate, [candidate]), memory.C, facts, settings, place)
+
+
+def build_model(
+    stack: Stack,
+    rows_at_depths: Iterable[Rows],
+    evidence: Evidence,
+    verdict: Verdict,
+) -> Model:
+    """Return the model of a verdict; `rows_at_depths` are the anchors at the input and at every layer.
+
+    Prediction needs no training row: ``w_t = sum_i coef_i h^t(x_i)`` for every layer.
+    """
+    facts = evidence.facts
+    is_linear = [isinstance(reading.classifier, Linear) for reading in verdict.readings]
+    order = np.argsort(is_linear, kind="stable")
+    readings = [verdict.readings[r] for r in order]
+    deep = [reading.classifier for reading in readings if isinstance(reading.classifier, Moved)]
+    linear = [reading.classifier for reading in readings if isinstance(reading.classifier, Linear)]
+    coef, intercepts = combine_layers(stack, rows_at_depths, evidence, deep)
+    for classifier in linear:
+        coef[0] = np.hstack([coef[0], classifier.weights])
+        intercepts.append(np.tile(classifier.intercept, (len(facts.names), 1)))
+    intercept = np.array(intercepts)
+    intercept[:, facts.n_sources :] += np.array([reading.borders for reading in readings])
+    intercept[:, : facts.n_sources] += np.array([reading.natural for reading in readings])[:, None]
+    sizes = np.array(facts.sizes[: facts.n_sources])
+    mean = sizes @ intercept[:, : facts.n_sources] / sizes.sum()
+    intercept = np.concatenate([intercept, mean[:, None]], axis=1)
+    votes = verdict.votes[:, order]
+    of_sources = votes.mean(axis=0) if len(votes) else np.ones(len(readings))
+    teachers, trust = {name for told in evidence.lessons for name in told}, np.zeros(len(votes))
+    if len(teachers) == 1:
+        trust = readings[0].teacher_weight  # the only story
+    return Model(
+        coef=coef,
+        intercept=intercept,
+        temperature=np.array([reading.temperature for reading in readings]),
+        votes=np.vstack([np.tile(of_sources, (facts.n_sources, 1)), votes, of_sources[None]]),
+        shift=np.zeros((len(facts.names) + 1, len(facts.classes))),
+        names=[reading.story.name for reading in readings],
+        sentences=[reading.story.sentence for reading in readings],
+        teacher_weight=np.concatenate([np.zeros(facts.n_sources), trust, [0.0]]),
+    )
+
+
+def combine_layers(
+    stack: Stack, rows_at_depths: Iterable[Rows], evidence: Evidence, classifiers: Sequence[Moved]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the weights of every layer, classifiers side by side, and their intercepts by domain."""
+    conditioned, domain = evidence.conditioned, evidence.anchors.domain
+    m, n_domains = conditioned.n_targets, len(stack.origin)
+    changed = [conditioned.change_source(classifier.coef) for classifier in classifiers]
+    anchors = np.hstack(
+        [
+            np.vstack([labelled, each.coef[:m]])
+            for (labelled, _), each in zip(changed, classifiers, strict=True)
+        ]
+    )
+    centres = np.hstack([classifier.coef[m : m + n_domains] for classifier in classifiers])
+    coef = []
+    for H, means, share in zip(rows_at_depths, stack.means, stack.shares, strict=True):
+        w = primal_weights(H, means, domain, anchors) + (means - stack.origin @ means).T @ centres
+        coef.append((share * w).astype(np.float32))
+    offsets = np.split(score_centres(stack.means, coef), len(classifiers), axis=1)
+    intercepts = []
+    for (_, intercept), classifier, offset in zip(changed, classifiers, offsets, strict=True):
+        by_domain = intercept - offset
+        scores = conditioned.score_directions(classifier.coef)
+        by_domain[n_domains - classifier.moves.shape[1] :] += classifier.moves.T @ scores
+        intercepts.append(by_domain)
+    return coef, intercepts
+
+
+def score_centres(centres: Sequence[np.ndarray], weights: Sequence[np.ndarray]) -> np.ndarray:
+    """Score the centre of each domain: (n_domains, n_outputs)."""
+    return np.sum([centre @ w for centre, w in zip(centres, weights, strict=True)], axis=0, dtype=float)

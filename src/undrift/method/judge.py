@@ -7,46 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..inputs import to_host
-from .anchors import Anchors
-from .gram import Gram
 from .jury import Estimate, estimate, find_mix, leave_one_out, mix, weigh
-from .least_squares import measure_auc
-from .problem import UNLABELLED, Name
-from .readings import Evidence, Reading, read, read_source_only
+from .readings import Evidence, Reading, read
+from .scores import SHARES, find_posteriors
 from .settings import Settings
-from .shares import SHARES, find_posteriors
 from .stories import LABELLED, SOURCE_ONLY, Story, mix_shares, tell_known, tell_stories, tell_taught
-from .teacher import Lesson, Words, learn_lesson, warn_of_contradiction
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is known of a problem beside its rows."""
-
-    classes: np.ndarray
-    names: list[Name]  # of the domains, sources first
-    n_sources: int
-    sizes: list[int]  # of the domains
-    shares: list[np.ndarray | None]  # of every target, where the user knows them
-    assumes_same: bool  # whether the user says that the mix of classes is the source's
-    taught: list[dict[str, Words]]  # of every target, what each teacher says of its anchors
-    has_source: bool  # False where the source is target rows that a teacher labelled
-    seed: int
-    is_balanced: bool = False  # whether predictions are of classes that count alike
-
-    @property
-    def targets(self) -> list[Name]:
-        """Names of the targets."""
-        return self.names[self.n_sources :]
-
-    def widen(self, anchors: Anchors) -> Facts:
-        """Return the facts with a silent teacher for anchors that were added."""
-        taught = []
-        for k, told in enumerate(self.taught, start=self.n_sources):
-            n = int((anchors.domain[anchors.n_labelled :] == k).sum())
-            taught.append({teacher: words.lengthen(n) for teacher, words in told.items()})
-        return replace(self, taught=taught)
 
 
 @dataclass(frozen=True)
@@ -57,19 +22,15 @@ class Verdict:
     votes: np.ndarray  # (n_targets, n_readings), rows sum to 1
     estimates: list[Estimate]  # of every target
     p: list[np.ndarray]  # of every target, (n_readings, n_rows, n_classes) of its anchors
-    lessons: list[dict[str, Lesson]]  # of every target, by teacher
     stories: list[Story]  # all that could be told, with their votes
     unlabelled: list[Reading]  # those that were read before any label was learnt
 
+    def mix(self, target: int) -> np.ndarray:
+        """Return the probabilities of the anchors of a target by all readings: (n_rows, n_classes)."""
+        return mix(self.votes[target], self.p[target])
 
-def judge(
-    evidence: Evidence,
-    anchors: Anchors,
-    gram: Gram,
-    facts: Facts,
-    settings: Settings,
-    last: Verdict | None = None,
-) -> Verdict:
+
+def judge(evidence: Evidence, settings: Settings, last: Verdict | None = None) -> Verdict:
     """Read the targets under every story, weigh the readings by the labels, and learn these.
 
     `last` is the verdict on the same rows with other labels: what it said before any label serves again.
@@ -77,17 +38,15 @@ def judge(
     if not evidence.groups:
         story = Story("unmoved", "Rows are predicted as those of the source.", np.zeros(0))
         readings = [read(evidence, story, settings)]
-        return Verdict(readings, np.zeros((0, 1)), [], [], [], [story], readings)
-    lessons = last.lessons if last else _learn_lessons(evidence, gram, facts, settings)
-    told = stories = last.stories if last else list_stories(evidence, facts, lessons, settings)
-    known = [group[evidence.codes[group] != UNLABELLED] for group in evidence.groups]
+        return Verdict(readings, np.zeros((0, 1)), [], [], [story], readings)
+    facts = evidence.facts
+    told = stories = last.stories if last else list_stories(evidence, settings)
+    known = [group[evidence.anchors.is_known[group]] for group in evidence.groups]
     has_labels = any(map(len, known))
     if not has_labels:  # labels may speak for a story of few votes
         stories = [story for story in stories if _weigh_story(story, stories) >= settings.votes.least]
     heard = {reading.story.name: reading for reading in last.unlabelled} if last else {}
-    readings = [
-        heard.get(story.name) or _read(story, evidence, anchors, lessons, settings) for story in stories
-    ]
+    readings = [heard.get(story.name) or read(evidence, story, settings) for story in stories]
     votes = np.array([story.votes for story in stories]).T
     votes = votes / votes.sum(axis=1, keepdims=True)
     p = list_probabilities(readings, evidence)
@@ -97,7 +56,7 @@ def judge(
         estimates = [
             estimate(mixed, *none, settings.votes, is_balanced=facts.is_balanced) for mixed in mixtures
         ]
-        return Verdict(readings, votes, _keep_known(estimates, facts), p, lessons, told, readings)
+        return Verdict(readings, votes, _keep_known(estimates, facts.shares), p, told, readings)
 
     n_classes, doubt = len(facts.classes), settings.votes.doubt
     after, estimates, shares = [], [], []  # votes with all labels, and the mix of classes that they show
@@ -114,24 +73,19 @@ def judge(
     kept = np.flatnonzero(np.max(after, axis=0) >= settings.votes.least)
     unlabelled, stories = readings, [stories[r] for r in kept]
     heard = {reading.story.name: reading for reading in unlabelled if reading.story.name == SOURCE_ONLY}
-    if not any(shares is not None for shares in facts.shares) and not any(lessons):
+    if not any(shares is not None for shares in facts.shares) and not any(evidence.lessons):
         sentence = "The mix of classes is what the labels show."
         stories.append(Story(LABELLED, sentence, own_mix, [mix_shares(mixed) for mixed in shares]))
-    readings = [
-        heard.get(story.name) or _read(story, evidence, anchors, lessons, settings, learns=True)
-        for story in stories
-    ]
+    readings = [heard.get(story.name) or read(evidence, story, settings, learns=True) for story in stories]
     p, votes = list_probabilities(readings, evidence), np.empty((len(known), len(readings)))
     for i, weighed in enumerate(after):
         votes[i] = _join_votes(weighed[kept], own_mix[i], len(readings))
-    return Verdict(readings, votes, _keep_known(estimates, facts), p, lessons, told, unlabelled)
+    return Verdict(readings, votes, _keep_known(estimates, facts.shares), p, told, unlabelled)
 
 
-def list_stories(
-    evidence: Evidence, facts: Facts, lessons: Sequence[dict[str, Lesson]], settings: Settings
-) -> list[Story]:
+def list_stories(evidence: Evidence, settings: Settings) -> list[Story]:
     """Return the stories to read, with their votes."""
-    source, raw = evidence.source, evidence.list_raw_scores()
+    source, raw, facts, lessons = evidence.source, evidence.raw_scores, evidence.facts, evidence.lessons
     posteriors = [find_posteriors(scores, source, settings.shares) for scores in raw]
     teachers = list(dict.fromkeys(name for each in lessons for name in each))
     if teachers:
@@ -144,13 +98,13 @@ def list_stories(
     return [story for story in stories if story.votes.any()]
 
 
-def _keep_known(estimates: Sequence[Estimate], facts: Facts) -> list[Estimate]:
+def _keep_known(estimates: Sequence[Estimate], known: Sequence[np.ndarray | None]) -> list[Estimate]:
     """Return the estimates with the shares that the user knows."""
     return [
         estimate
         if shares is None
         else replace(estimate, shares=shares, shares_interval=np.column_stack([shares, shares]))
-        for estimate, shares in zip(estimates, facts.shares, strict=True)
+        for estimate, shares in zip(estimates, known, strict=True)
     ]
 
 
@@ -166,23 +120,6 @@ def list_probabilities(readings: Sequence[Reading], evidence: Evidence) -> list[
     return [p[:, group] for group in evidence.groups]
 
 
-def _read(
-    story: Story,
-    evidence: Evidence,
-    anchors: Anchors,
-    lessons: Sequence[dict[str, Lesson]],
-    settings: Settings,
-    *,
-    learns: bool = False,
-) -> Reading:
-    if story.name != SOURCE_ONLY:
-        taught = [each.get(story.name) for each in lessons]
-        return read(evidence, story, settings, taught if any(taught) else None, learns=learns)
-    n, X = anchors.n_labelled, to_host(anchors.X)
-    given = X[:n], anchors.codes[:n], anchors.given_weight, X[n:], len(evidence.groups)
-    return read_source_only(story, *given, settings.votes.source_only_C)
-
-
 def _count_votes(known: Sequence[np.ndarray], settings: Settings) -> np.ndarray:
     """Return the votes for the mix that labels show, against those of all stories together."""
     counts = np.array([len(rows) for rows in known])
@@ -193,23 +130,3 @@ def _join_votes(votes: np.ndarray, own_mix: float, n_readings: int) -> np.ndarra
     """Return the votes of the readings that were kept, and of the mix that labels show if it is read."""
     votes = votes / votes.sum()
     return votes if len(votes) == n_readings else np.append((1 - own_mix) * votes, own_mix)
-
-
-def _learn_lessons(
-    evidence: Evidence, gram: Gram, facts: Facts, settings: Settings
-) -> list[dict[str, Lesson]]:
-    """Review every teacher's labels of every target."""
-    lessons, n_classes = [], len(facts.classes)
-    groups = zip(facts.targets, facts.taught, evidence.groups, evidence.list_raw_scores(), strict=True)
-    for name, told, group, raw in groups:
-        rows = gram.n_labelled + group
-        lessons.append(
-            {
-                teacher: learn_lesson(gram, rows, words, evidence.C, n_classes, settings)
-                for teacher, words in told.items()
-            }
-        )
-        if facts.has_source:
-            for words in told.values():
-                warn_of_contradiction(measure_auc(raw[words.taught], words.codes[words.taught]), name)
-    return lessons

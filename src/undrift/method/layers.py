@@ -1,66 +1,90 @@
-"""Layers of every noise level, learnt from the rows of all domains, and the Gram matrix at their depths."""
+"""Layers of every noise level, learnt from the rows of all domains, and the Gram matrix at their depths.
+
+Inner products of ``[h^0, ..., h^l]``, which is never built, are sums over its layers. At every layer the rows
+of a domain are less the centre of that domain, and scaled so that their mean square norm is 1: all layers
+then count alike. The centres themselves are further rows, so that a story that moves a domain needs no row
+again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
 
 from ..core import (
     Array,
-    Blocks,
     FittedLayer,
     Form,
+    Layer,
     LayerSolver,
     Moments,
     PivotSplit,
     Rows,
+    add_domain_centred_gram,
     array_ops,
+    choose_pivots,
+    domain_centred_gram,
     fit_layers,
     hidden_rows,
     mean_square,
     moments,
+    stack_rows,
     take_rows,
 )
-from ..inputs import Place, check_choice, check_pivots, half_of_memory, on_cluster
-from .align import combine_midpoints
-from .anchors import Anchors
-from .gram import Gram, Stack, add_layer, start_gram
+from ..inputs import Place, check_choice, check_pivots, half_of_memory, on_cluster, place_rows
+from .anchors import Anchors, Seed, combine_midpoints
+from .least_squares import Gram
 from .problem import Problem
 from .settings import LayerSettings
 
 PIVOT_CHOICES = {"auto": 1.0, "few": 0.5, "many": 1.6}  # against the usual number of pivots
 
 
-class LayerFitter:
-    """Learns the layers of every noise level from rows of each domain; sums over the input serve all levels.
+@dataclass(frozen=True)
+class Learning:
+    """Layers of every noise level, each of which is learnt when it is iterated to."""
 
-    `split` has the pivots of the first layer (section 4).
+    by_noise: Mapping[float, Iterable[FittedLayer]]
+    split: PivotSplit | None = None  # with pivots
+
+
+def learn_layers(
+    problem: Problem, settings: LayerSettings, place: Place, seed: Seed, noises: Sequence[float] | None = None
+) -> Learning:
+    """Learn layers from the rows of all domains; sums over the input serve all noise levels.
+
+    The noise is that of the settings, unless there are several. Rows are computed at `place`, in whose
+    precision the layers are to be iterated.
     """
+    rows, noises = list(problem.rows.values()), noises or (settings.noise,)
+    n_pivots = count_pivots(problem, settings)
+    blocks = [place_rows(X, place, n_pivots or 0) for X in rows]
+    split = None
+    if n_pivots is not None:
+        split = choose_pivots(blocks, rows[0].shape[1], n_pivots, check_random_state(seed))
+    solvers = [LayerSolver(blocks, split)] * len(noises)  # freed with the last of them
 
-    def __init__(self, domains: list[Blocks], split: PivotSplit | None, ridge: float) -> None:
-        self.split, self._domains, self._ridge = split, domains, ridge
-        self._solver: LayerSolver | None = LayerSolver(domains, split)  # for every noise level
+    def learn(noise: float) -> Iterator[FittedLayer]:
+        first = solvers.pop().fit(noise=noise, ridge=settings.ridge, activation="tanh")
+        options = {"noise": noise, "ridge": settings.ridge, "activation": "tanh"}
+        yield from fit_layers(blocks, settings.n_layers, options, first)
 
-    def fit(self, noise: float, n_layers: int, *, is_last: bool = False) -> Iterator[FittedLayer]:
-        """Yield the layers of one noise level; after the last level the sums that they share are freed."""
-        assert self._solver is not None
-        options: dict[str, Any] = {"noise": noise, "ridge": self._ridge, "activation": "tanh"}
-        first = self._solver.fit(**options)
-        if is_last:
-            self._solver = None
-        yield from fit_layers(self._domains, n_layers, options, first)
+    return Learning({noise: learn(noise) for noise in noises}, split)
 
 
-def count_pivots(n_pivots: Any, d: int, n_rows: int, settings: LayerSettings) -> int | None:
-    """Return the number of features that the first layer reconstructs; None for all d of them."""
-    if not isinstance(n_pivots, str):
-        return None if n_pivots is None else check_pivots(n_pivots, d)
-    check_choice(n_pivots, "n_pivots", tuple(PIVOT_CHOICES))
-    most = round(PIVOT_CHOICES[n_pivots] * settings.most_pivots)
-    limit = limit_pivots(replace(settings, most_pivots=most), d, n_rows, half_of_memory())
+def count_pivots(problem: Problem, settings: LayerSettings) -> int | None:
+    """Return the number of features that the first layer reconstructs; None for all of them."""
+    given, d = settings.n_pivots, next(iter(problem.rows.values())).shape[1]
+    if not isinstance(given, str):
+        return None if given is None else check_pivots(given, d)
+    check_choice(given, "n_pivots", tuple(PIVOT_CHOICES))
+    most = round(PIVOT_CHOICES[given] * settings.most_pivots)
+    limit = limit_pivots(replace(settings, most_pivots=most), d, sum(problem.sizes), half_of_memory())
     return None if limit >= d else limit
 
 
@@ -74,6 +98,20 @@ def limit_pivots(settings: LayerSettings, d: int, n_rows: int, memory: float) ->
     fitting = int((np.sqrt(d**2 + n_squares * memory / 2) - d) / (2 * n_squares))
     useful = max(settings.least_pivots, settings.pivots_per_row * n_rows)
     return max(1, min(settings.most_pivots, fitting, useful))
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Layers on the input, and the centre and the scale of each of ``h^0, ..., h^l``."""
+
+    layers: tuple[Layer, ...]
+    means: tuple[np.ndarray, ...]  # of every depth, (n_domains, d_t): the centres
+    shares: tuple[float, ...]  # of every depth, the factor of its inner products
+    origin: np.ndarray  # (n_domains,) weights of the centres: their mean is where centres are measured from
+
+    def grow(self, layer: Layer, means: np.ndarray, share: float) -> Stack:
+        """Return the stack with one more layer."""
+        return Stack((*self.layers, layer), (*self.means, means), (*self.shares, share), self.origin)
 
 
 @dataclass(frozen=True)
@@ -95,8 +133,7 @@ class Level:
 def grow_levels(
     problem: Problem,
     anchors: Anchors,
-    fitter: LayerFitter,
-    noises: Sequence[float],
+    learning: Learning,
     depths: Sequence[int],
     place: Place,
     *,
@@ -108,14 +145,15 @@ def grow_levels(
     """
     reader, domain = _AnchorReader(problem, anchors, place), anchors.domain
     totals = [X.total(moments) if on_cluster(X) else moments(X) for X in problem.rows.values()]
-    bottom = reader.measure_input(totals)
+    means, share = reader.measure(anchors.X, totals)
+    bottom = Stack((), (means,), (share,), reader.origin)
     first = start_gram(place.move_rows(anchors.X), domain, bottom)
-    for i, noise in enumerate(noises):
-        is_last = i == len(noises) - 1
-        K, stack, hidden = first if is_last else first + 0, bottom, list[Array]()
+    noises = list(learning.by_noise)
+    for noise, layers in learning.by_noise.items():
+        K, stack, hidden = first if noise == noises[-1] else first + 0, bottom, list[Array]()
         reader.start()
         form: Form | None = None
-        for grown in fitter.fit(noise, max(depths), is_last=is_last):
+        for grown in layers:
             form = form or grown.form
             H, totals = reader.read(grown)
             stack = stack.grow(grown.layer, *reader.measure(H, totals))
@@ -149,6 +187,35 @@ def read_level(
     )
 
 
+def start_gram(X: Rows, domain: np.ndarray, stack: Stack) -> Array:
+    """Return the inner products at the input."""
+    means, ops = stack.means[0], array_ops(X)
+    added = sp.csr_array(means.astype(X.dtype)) if sp.issparse(X) else ops.like(means, X)
+    centres, owner = _find_centres(means, domain, stack.origin)
+    with ops.full_precision():
+        K = domain_centred_gram(stack_rows([X, added]), centres, owner)
+    K *= stack.shares[0]
+    return K
+
+
+def add_layer(K: Array, H: Array, domain: np.ndarray, stack: Stack) -> Array:
+    """Add the inner products of the deepest layer of a stack, in the memory of `K`.
+
+    `H` has the anchors and one more row for each domain; it is overwritten.
+    """
+    ops, n, means = array_ops(H), len(domain), stack.means[-1]
+    H[n:] = ops.like(means, H)
+    centres, owner = _find_centres(means, domain, stack.origin)
+    with ops.full_precision():  # so that no rounding makes the matrix indefinite
+        return add_domain_centred_gram(K, H, centres, owner, stack.shares[-1])
+
+
+def _find_centres(means: np.ndarray, domain: np.ndarray, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what is subtracted: for anchors the centre of their domain, for centres the origin."""
+    owner = np.concatenate([domain, np.full(len(means), len(means))])
+    return np.vstack([means, origin @ means]), owner
+
+
 class _AnchorReader:
     """Brings the anchors to the next depth, and finds the centre of every domain and the scale there."""
 
@@ -158,7 +225,7 @@ class _AnchorReader:
         codes, domain = problem.y[anchors.labelled], anchors.domain[: anchors.n_labelled]
         self._midpoints = combine_midpoints(codes, domain)
         counts = np.bincount(domain, minlength=self._n_domains)
-        self._origin = counts / counts.sum()
+        self.origin = counts / counts.sum()
 
     def start(self) -> None:
         """Return to the input."""
@@ -181,11 +248,6 @@ class _AnchorReader:
             else:
                 totals.append(take_rows(blocks, position[places], H, places))
         return H, totals
-
-    def measure_input(self, totals: Sequence[Moments]) -> Stack:
-        """Return the stack without layers."""
-        means, share = self.measure(self._anchors.X, totals)
-        return Stack((), (means,), (share,), self._origin)
 
     def measure(self, rows: Rows, totals: Sequence[Moments]) -> tuple[np.ndarray, float]:
         """Return the centre of every domain, (n_domains, d), and the factor of inner products.

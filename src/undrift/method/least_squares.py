@@ -17,59 +17,50 @@ no other row is solved for again. Moving rows by a direction adds its scores and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold
 
 from ..core import Array, array_ops, shifted_inverse, shifted_solve, submatrix
-from .gram import Gram
+from ..inputs import dtype_of
 
-Folds = Sequence[np.ndarray]  # rows that are held out together
-
-
-def signs(codes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Targets of +1 and -1: one column for two classes, else one per class against the rest."""
-    if n_classes == 2:
-        return np.where(codes[:, None] == 1, 1.0, -1.0)
-    return np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
+_MOST_ROUNDING = 0.1  # of posterior covariances, against the noise of rows
 
 
-def predict_codes(scores: np.ndarray) -> np.ndarray:
-    """Return the class codes that scores of shape (n, n_outputs) stand for."""
-    return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else np.argmax(scores, axis=1)
+@dataclass(frozen=True)
+class Gram:
+    """Inner products of labelled anchors, target anchors and centres, in this order. Nothing writes to it."""
 
+    products: Array  # (n, n)
+    n_labelled: int
+    domain: np.ndarray  # (n_anchors,) position of each anchor's domain
 
-def measure_auc(scores: np.ndarray, codes: np.ndarray) -> float:
-    """Return the area under the ROC curve of a class against the rest, averaged over classes."""
-    if scores.shape[1] == 1:
-        return float(roc_auc_score(codes == 1, scores[:, 0]))
-    return float(np.mean([roc_auc_score(codes == code, scores[:, code]) for code in np.unique(codes)]))
+    @property
+    def scale(self) -> float:
+        """Mean square norm of the labelled anchors."""
+        return float(self.products.diagonal()[: self.n_labelled].mean()) or 1.0
+
+    @property
+    def n_targets(self) -> int:
+        """Number of target anchors."""
+        return len(self.domain) - self.n_labelled
+
+    def suit(self, C: float, weight: float) -> Gram:
+        """Return the products in float64 where C, and the weight of rows, are too large for float32.
+
+        Least squares adds ``noise = 1 / (C weight)`` to a diagonal of mean 1. Posterior covariances are
+        differences of products whose rounding is about ``eps n / noise``, and are used with noise added.
+        """
+        ops, eps = array_ops(self.products), np.finfo(dtype_of(self.products)).eps
+        if eps * len(self.products) * (C * weight) ** 2 <= _MOST_ROUNDING:
+            return self
+        return replace(self, products=ops.cast(self.products, ops.float64))
 
 
 def multiply(A: Array, B: np.ndarray) -> np.ndarray:
     """``A B``, multiplied where `A` is and in its precision, as float64 on the host."""
     ops = array_ops(A)
     return ops.to_numpy(A @ ops.like(B, A)).astype(np.float64)
-
-
-def draw_folds(codes: np.ndarray, first: np.ndarray, n_folds: int, seed: object) -> Folds | None:
-    """Draw stratified folds, fewer where a class is too small for as many; None with a class of one row.
-
-    `first` is the first row that equals each. Equal rows are in one fold, unless all of a class are equal.
-    """
-    n_classes = codes.max() + 1
-    for groups in (first, np.arange(len(codes))):
-        distinct, row = np.unique(groups, return_inverse=True)
-        smallest = int(np.bincount(codes[distinct], minlength=n_classes).min())
-        if smallest > 1:
-            splitter = StratifiedKFold(min(n_folds, smallest), shuffle=True, random_state=seed)
-            fold = np.empty(len(distinct), dtype=int)
-            for k, (_, test) in enumerate(splitter.split(codes[distinct], codes[distinct])):
-                fold[test] = k
-            return [np.flatnonzero(fold[row] == k) for k in range(splitter.n_splits)]
-    return None
 
 
 @dataclass(frozen=True)
@@ -107,7 +98,7 @@ class LeastSquares:
         """Return the scores of rows, from their inner products with the labelled rows: (m, n)."""
         return multiply(products, self.coef) + self.intercept
 
-    def score_held_out(self, folds: Folds) -> np.ndarray:
+    def score_held_out(self, folds: Sequence[np.ndarray]) -> np.ndarray:
         """Score each row by a classifier that has not seen its fold, in closed form.
 
         With ``H = P - P 1 1'P / 1'P 1`` the classifier trained without the rows t gives them the scores
@@ -129,9 +120,11 @@ class Conditioned:
     covariance: Array  # (m, m)
     solved: Array  # (n, m) P times the inner products with the labelled rows
     slack: np.ndarray  # (m,) a - 1'P k
-    total: float  # 1'P 1
     n_targets: int
     combined: np.ndarray  # (n, n_directions) directions as combinations of labelled rows
+    coef: np.ndarray  # (n, n_outputs) of the labelled rows' classifier
+    intercept: np.ndarray  # (n_outputs,) of it
+    ones: np.ndarray  # (n,) P 1
 
     @classmethod
     def of(cls, gram: Gram, source: LeastSquares, combined: np.ndarray) -> Conditioned:
@@ -158,20 +151,24 @@ class Conditioned:
             S -= products.T @ solved
             constant = np.arange(size) < m
             slack = constant - ops.to_numpy(solved.sum(axis=0)).astype(np.float64)
-            total = float(source.ones.sum())
-            root = ops.like(slack[:, None] / np.sqrt(total), S)
+            root = ops.like(slack[:, None] / np.sqrt(source.ones.sum()), S)
             S += root * root.T
         scores = multiply(products.T, source.coef) + constant[:, None] * source.intercept
-        return cls(scores, S, solved, slack, total, m, combined)
+        labelled = source.coef, source.intercept, source.ones
+        return cls(scores, S, solved, slack, m, combined, *labelled)
 
     @property
     def directions(self) -> slice:
         """Positions of the directions."""
         return slice(self.n_targets, len(self.scores))
 
-    def change_source(self, source: LeastSquares, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def score_directions(self, e: np.ndarray) -> np.ndarray:
+        """Return the scores of the directions by a classifier with coefficients of targets and directions."""
+        return self.scores[self.directions] + multiply(self.covariance[self.directions], e)
+
+    def change_source(self, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the labelled rows' coefficients and the intercept, given those of targets and directions."""
-        intercept = self.slack @ e / self.total
-        coef = source.coef - multiply(self.solved, e) - np.outer(source.ones, intercept)
+        intercept = self.slack @ e / self.ones.sum()
+        coef = self.coef - multiply(self.solved, e) - np.outer(self.ones, intercept)
         coef += self.combined @ e[len(e) - self.combined.shape[1] :]
-        return coef, source.intercept + intercept
+        return coef, self.intercept + intercept

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
-from scipy.special import softmax
 
-from ..core import Layer, Rows, array_ops, hidden_rows, primal_weights, row_slices
+from ..core import Layer, Rows, array_ops, hidden_rows, row_slices
 from ..inputs import Place, dtype_of
-from .calibrate import class_probabilities
-from .gram import Stack, score_centres
-from .judge import Facts, Verdict
-from .least_squares import Conditioned, LeastSquares, multiply
-from .readings import Linear, Moved
-
-_LEAST = 1e-6  # probability, so that log odds stay finite
-_MOST_STEPS = 1_000  # of the shares of a batch
+from .jury import mix, weigh
+from .scores import class_probabilities, shift_probabilities
 
 
 @dataclass(frozen=True)
@@ -36,11 +29,19 @@ class Model:
     shift: np.ndarray  # (n_domains + 1, n_classes) added to log probabilities
     names: list[str]  # of the readings
     sentences: list[str]  # their stories
+    teacher_weight: (
+        np.ndarray
+    )  # (n_domains + 1,) factor of a teacher's log odds where predictions are of both
 
     @property
     def n_outputs(self) -> int:
         """Number of scores of a reading."""
         return self.intercept.shape[2]
+
+    @property
+    def source_only(self) -> int | None:
+        """Number of the reading of the input alone, which comes last; None where there is none."""
+        return len(self.names) - 1 if self.coef[0].shape[1] > self.coef[1].shape[1] else None
 
     def score(self, X: Rows, layers: Sequence[Layer], place: Place) -> np.ndarray:
         """Return scores of rows, without an intercept: (n_readings, n, n_outputs)."""
@@ -61,110 +62,20 @@ class Model:
         p = np.einsum("nr,rnc->nc", self.votes[domain], self.read(scores, domain))
         return shift_probabilities(p, self.shift[domain])
 
+    def mix(self, p: np.ndarray, domain: int) -> np.ndarray:
+        """Return the mixture of the readings' probabilities `p` of rows of one domain: (n, n_classes)."""
+        return mix(self.votes[domain], p)
+
+    def weigh(self, p: np.ndarray, codes: np.ndarray, domain: int, doubt: float) -> np.ndarray:
+        """Return the votes in one domain after labels of rows, to which the readings gave `p`."""
+        given = p[:, np.arange(len(codes)), codes]
+        return weigh(self.votes[domain], given, p.shape[2], doubt)
+
     def align(self, domain: int, shift: np.ndarray) -> Model:
         """Return the model with the log probabilities of one domain shifted."""
         shifts = self.shift.copy()
         shifts[domain] = shift
         return replace(self, shift=shifts)
-
-
-def shift_probabilities(p: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Return probabilities whose logarithms are shifted."""
-    return softmax(np.log(np.maximum(p, _LEAST)) + shift, axis=-1) if np.any(shift) else p
-
-
-def find_shift(p: np.ndarray, shares: np.ndarray, n_prior: float) -> np.ndarray:
-    """Return the shift of log probabilities under which a batch has the most probable mix of classes.
-
-    Classes look as they did, and only their shares differ from `shares`, under which the probabilities `p` of
-    the rows were found. Expectation maximisation finds the shares of the batch (Saerens, Latinne and
-    Decaestecker, 2002), with `n_prior` rows of the mix before.
-    """
-    before = np.maximum(shares, _LEAST)
-    current = before
-    for _ in range(_MOST_STEPS):
-        weighed = p * (current / before)
-        after = (weighed / weighed.sum(axis=1, keepdims=True)).sum(axis=0) + n_prior * before
-        after /= after.sum()
-        if np.abs(after - current).max() < 1e-7:
-            break
-        current = after
-    return np.log(current) - np.log(before)
-
-
-def build_model(
-    stack: Stack,
-    rows_at_depths: Iterable[Rows],
-    domain: np.ndarray,
-    source: LeastSquares,
-    conditioned: Conditioned,
-    verdict: Verdict,
-    facts: Facts,
-) -> Model:
-    """Return the model of a verdict; `rows_at_depths` are the anchors at the input and at every layer.
-
-    Prediction needs no training row: ``w_t = sum_i coef_i h^t(x_i)`` for every layer.
-    """
-    is_linear = [isinstance(reading.classifier, Linear) for reading in verdict.readings]
-    order = np.argsort(is_linear, kind="stable")
-    readings = [verdict.readings[r] for r in order]
-    deep = [reading.classifier for reading in readings if isinstance(reading.classifier, Moved)]
-    linear = [reading.classifier for reading in readings if isinstance(reading.classifier, Linear)]
-    coef, intercepts = combine_layers(stack, rows_at_depths, domain, source, conditioned, deep)
-    for classifier in linear:
-        coef[0] = np.hstack([coef[0], classifier.weights])
-        intercepts.append(np.tile(classifier.intercept, (len(facts.names), 1)))
-    intercept = np.array(intercepts)
-    intercept[:, facts.n_sources :] += np.array([reading.borders for reading in readings])
-    intercept[:, : facts.n_sources] += np.array([reading.natural for reading in readings])[:, None]
-    sizes = np.array(facts.sizes[: facts.n_sources])
-    mean = sizes @ intercept[:, : facts.n_sources] / sizes.sum()
-    intercept = np.concatenate([intercept, mean[:, None]], axis=1)
-    votes = verdict.votes[:, order]
-    of_sources = votes.mean(axis=0) if len(votes) else np.ones(len(readings))
-    return Model(
-        coef=coef,
-        intercept=intercept,
-        temperature=np.array([reading.temperature for reading in readings]),
-        votes=np.vstack([np.tile(of_sources, (facts.n_sources, 1)), votes, of_sources[None]]),
-        shift=np.zeros((len(facts.names) + 1, len(facts.classes))),
-        names=[reading.story.name for reading in readings],
-        sentences=[reading.story.sentence for reading in readings],
-    )
-
-
-def combine_layers(
-    stack: Stack,
-    rows_at_depths: Iterable[Rows],
-    domain: np.ndarray,
-    source: LeastSquares,
-    conditioned: Conditioned,
-    classifiers: Sequence[Moved],
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return the weights of every layer, classifiers side by side, and their intercepts by domain."""
-    m, n_domains = conditioned.n_targets, len(stack.origin)
-    changed = [conditioned.change_source(source, classifier.coef) for classifier in classifiers]
-    anchors = np.hstack(
-        [
-            np.vstack([labelled, each.coef[:m]])
-            for (labelled, _), each in zip(changed, classifiers, strict=True)
-        ]
-    )
-    centres = np.hstack([classifier.coef[m : m + n_domains] for classifier in classifiers])
-    coef = []
-    for H, means, share in zip(rows_at_depths, stack.means, stack.shares, strict=True):
-        w = primal_weights(H, means, domain, anchors) + (means - stack.origin @ means).T @ centres
-        coef.append((share * w).astype(np.float32))
-    offsets = np.split(score_centres(stack.means, coef), len(classifiers), axis=1)
-    intercepts = []
-    for (_, intercept), classifier, offset in zip(changed, classifiers, offsets, strict=True):
-        by_domain = intercept - offset
-        scores = conditioned.scores[conditioned.directions] + multiply(
-            conditioned.covariance[conditioned.directions], classifier.coef
-        )
-        by_domain[n_domains - classifier.moves.shape[1] :] += classifier.moves.T @ scores
-        intercepts.append(by_domain)
-    return coef, intercepts
 
 
 def score_rows(X: Rows, layers: Sequence[Layer], weights: Sequence[np.ndarray], place: Place) -> np.ndarray:

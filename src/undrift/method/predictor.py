@@ -12,14 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..core import Rows
 from ..inputs import check_rows, choose_place, gather_rows, load_cluster, on_cluster, to_host
 from ..msda import MSDA
-from .jury import weigh
 from .model import Model
 from .problem import UNLABELLED, Name, check_domain_numbers, check_target_labels
-from .settings import Settings
 from .targets import TargetResults, list_readings
 from .teacher import Given, read_words
-
-_DEFAULTS = Settings()
 
 
 class JuryPredictor(TargetResults):
@@ -33,7 +29,6 @@ class JuryPredictor(TargetResults):
     device: str
     model_: Model
     representation_: MSDA
-    teacher_weight_: list[float]
     _scores: list[np.ndarray | None] | None
 
     def _find_domains(self, target: Name | None, sample_domain: Any, n: int) -> np.ndarray:
@@ -180,7 +175,7 @@ class JuryPredictor(TargetResults):
         p = self.model_.predict(self._score_rows(X), domain)
         if teacher is not None:
             words = read_words(Given(teacher, teacher_confidence), len(p), self.classes_)
-            weight = np.array([0.0] * self.n_sources_ + self.teacher_weight_ + [0.0])[domain, None]
+            weight = self.model_.teacher_weight[domain, None]
             scores = words.scores if len(self.classes_) > 2 else np.pad(words.scores, ((0, 0), (1, 0)))
             p = p * np.exp(weight * (scores - scores.max(axis=1, keepdims=True)))
             p /= p.sum(axis=1, keepdims=True)
@@ -242,9 +237,8 @@ class JuryPredictor(TargetResults):
         X, k = self._check_input(X), self.find_target(target)
         codes = check_target_labels(y, X.shape[0], self.classes_, "y")
         rows = np.flatnonzero(codes != UNLABELLED)
-        p, n_classes = self.find_readings(X, target=target), len(self.classes_)
-        given = p[:, rows, codes[rows]]
-        votes = weigh(self.model_.votes[k], given, n_classes, _DEFAULTS.votes.doubt)
+        p = self.find_readings(X, target=target)
+        votes = self.model_.weigh(p[:, rows], codes[rows], k, self.settings_.votes.doubt)
         return list_readings(self.classes_.tolist(), self.model_.names, self.model_.sentences, votes, p)
 
     def _is_balanced(self) -> bool:

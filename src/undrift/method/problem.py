@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -35,20 +36,44 @@ RowKey = tuple[int | bytes, ...]  # a row's domain and content
 
 
 @dataclass(frozen=True)
+class Words:
+    """Scores that a teacher gives to the rows of one target."""
+
+    scores: np.ndarray  # (n, n_outputs) log odds, or signs where it gives labels alone; 0 where it is silent
+    codes: np.ndarray  # (n,) its labels, `UNLABELLED` where it is silent
+    story: str = ""  # the assumption under which they are right
+    error: float = 0.0  # share of them that is known to be wrong, at least
+
+    @property
+    def taught(self) -> np.ndarray:
+        """Numbers of the rows that have a label of the teacher."""
+        return np.flatnonzero(self.codes != UNLABELLED)
+
+    def take(self, rows: np.ndarray) -> Words:
+        """Return the words for some of the rows."""
+        return replace(self, scores=self.scores[rows], codes=self.codes[rows])
+
+    def lengthen(self, n: int) -> Words:
+        """Return the words for n rows, silent on those that are added at the end."""
+        added = n - len(self.codes)
+        scores = np.pad(self.scores, ((0, added), (0, 0)))
+        return replace(self, scores=scores, codes=np.pad(self.codes, (0, added), constant_values=UNLABELLED))
+
+
+@dataclass(frozen=True)
 class Problem:
-    """Rows by domain, sources first, and the codes of their classes."""
+    """Rows by domain, sources first, the codes of their classes, and what the user knows of the targets."""
 
     rows: dict[Name, Rows]
     codes: dict[Name, np.ndarray]  # (n_k,) of the rows of each domain, `UNLABELLED` where none is known
     n_sources: int
     classes: np.ndarray
     weight: np.ndarray  # (n,) of the labelled source rows, given by the user, else ones
-    taught: dict[Name, Any] = field(default_factory=dict)  # of some targets, `Words` of every teacher
+    taught: dict[Name, dict[str, Words]] = field(default_factory=dict)  # of some targets, by teacher
     has_source: bool = True  # False where the source is target rows that a teacher labelled
-
-    def is_silent(self, name: Name) -> np.ndarray:
-        """Tell which rows of a target no teacher labelled."""
-        return np.all([words.codes == UNLABELLED for words in self.taught[name].values()], axis=0)
+    shares: dict[Name, np.ndarray] = field(default_factory=dict)  # of some targets, those of the classes
+    assumes_same: bool = False  # whether the mix of classes is said to be the source's
+    is_balanced: bool = False  # whether predictions are of classes that count alike
 
     @property
     def names(self) -> list[Name]:
@@ -149,11 +174,11 @@ def check_problem(
     all_codes = np.full(len(y), UNLABELLED)
     all_codes[has_label] = codes
     members = {name: number == k for k, name in names.items()}
-    rows = {name: take_rows(X, own) for name, own in members.items()}
+    rows = {name: take_rows(X, is_member) for name, is_member in members.items()}
     rows |= dict(zip(targets, others, strict=True))
-    by_name = {name: all_codes[own] for name, own in members.items()}
+    by_name = {name: all_codes[is_member] for name, is_member in members.items()}
     by_name |= {name: np.full(Z.shape[0], UNLABELLED) for name, Z in targets.items()}
-    of_rows = np.concatenate([weight[own & has_label] for own in members.values()])
+    of_rows = np.concatenate([weight[is_member & has_label] for is_member in members.values()])
     domains = Problem(rows, by_name, sum(k >= 0 for k in names), classes, of_rows)
     if y_target is not None and sample_domain is not None and not targets:
         given = np.asarray(y_target, dtype=object)
@@ -343,3 +368,48 @@ def _check_labels(y: np.ndarray) -> np.ndarray:
             f"the labelled rows have only 1 class, {y.tolist()[0]!r}; a classifier needs at least two classes"
         )
     return y
+
+
+def check_shares(
+    given: Mapping[Any, Any] | None, classes: np.ndarray, targets: Sequence[Name]
+) -> list[list[float] | None]:
+    """Return the known shares of every target in class order, None where they are to be estimated.
+
+    They are given as class -> share for all targets, or name of a target -> such a dict for some of them.
+    """
+    if given is None:
+        return [None] * len(targets)
+    if not targets:
+        raise ValueError(
+            "target_shares needs target rows, and there are none: pass X_target, or leave it out"
+        )
+    if not isinstance(given, dict):
+        raise TypeError(
+            f"target_shares must be a dict, class -> share, or name of a target -> such a dict; got {given!r}"
+        )
+    if not any(isinstance(shares, dict) for shares in given.values()):
+        return [_order_shares(given, classes.tolist())] * len(targets)
+    unknown = [name for name in given if name not in targets]
+    if unknown:
+        names = ", ".join(map(repr, targets))
+        raise ValueError(
+            f"target_shares names {unknown[0]!r}, which is not a target; the targets are {names}"
+        )
+    return [_order_shares(given[name], classes.tolist()) if name in given else None for name in targets]
+
+
+def _order_shares(shares: Mapping[Any, float], labels: list[Any]) -> list[float]:
+    names = ", ".join(map(repr, labels))
+    unknown = [label for label in shares if label not in labels]
+    if unknown:
+        raise ValueError(f"target_shares names {unknown[0]!r}, which is not a class; the classes are {names}")
+    missing = [label for label in labels if label not in shares]
+    if missing:
+        raise ValueError(f"target_shares lacks {missing[0]!r}; give the share of every class: {names}")
+    values = [shares[label] for label in labels]
+    for label, value in zip(labels, values, strict=True):
+        if not isinstance(value, Real) or not 0 <= value <= 1:
+            raise ValueError(f"target_shares of {label!r} is {value!r}; shares are numbers between 0 and 1")
+    if abs(sum(values) - 1) > 0.01:
+        raise ValueError(f"target_shares sum to {sum(values):g}, not to 1: {shares!r}")
+    return [float(value) / sum(values) for value in values]

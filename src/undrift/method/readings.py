@@ -8,7 +8,8 @@ and rounds of pseudo-labels. Layers, Gram matrix and the labelled rows' classifi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,37 +17,109 @@ from scipy.optimize import brentq
 from sklearn.linear_model import LogisticRegression
 
 from ..core import Array, Rows, array_ops, shifted_solve
-from .align import choose_move
-from .calibrate import class_probabilities, find_border
-from .least_squares import Conditioned, multiply, predict_codes, signs
-from .problem import UNLABELLED
+from ..inputs import to_host
+from .anchors import Anchors, Facts, class_directions
+from .least_squares import Conditioned, Gram, LeastSquares, multiply
+from .scores import (
+    SourceScores,
+    class_probabilities,
+    find_border,
+    find_midpoint,
+    fit_temperature,
+    measure_auc,
+    predict_codes,
+    signs,
+)
 from .settings import Settings
-from .shares import SourceScores, find_midpoint
-from .stories import Story
-from .teacher import Lesson, measure_size
+from .stories import SOURCE_ONLY, Story
+from .teacher import Lesson, learn_lesson, measure_size, warn_of_contradiction
 
 _MOST_STEPS, _TOLERANCE = 1_000, 1e-6  # of logistic regression
+# Scores of the directions add up to zero over the classes, but for the rounding of float32. Directions that
+# scores hardly tell apart, by this part of the others, would be followed a thousand class distances far.
+_LEAST_SLOPE = 1e-3
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the labelled rows say of the targets, before any story."""
+    """What the labelled rows and the teachers say of the targets, before any story."""
 
+    anchors: Anchors
+    facts: Facts
     conditioned: Conditioned
     source: SourceScores  # of held-out labelled rows
     temperature: float  # divisor that turns these scores into log odds
-    groups: list[np.ndarray]  # the anchors of every target, counted from the first target anchor
-    centres: list[int]  # positions of the targets' centres among the directions
-    codes: np.ndarray  # (m,) classes of target anchors, `UNLABELLED` for most
     C: float
+    lessons: list[dict[str, Lesson]]  # of every target, by teacher
 
-    def list_raw_scores(self) -> list[np.ndarray]:
-        """Return the scores of every target's anchors as they come, not centred."""
+    @property
+    def codes(self) -> np.ndarray:
+        """Classes of the target anchors, `UNLABELLED` for most."""
+        return self.anchors.target_codes
+
+    @property
+    def centres(self) -> range:
+        """Positions of the targets' centres among the directions."""
+        return range(self.facts.n_sources, len(self.facts.names))
+
+    @cached_property
+    def groups(self) -> list[np.ndarray]:
+        """The anchors of every target, counted from the first target anchor."""
+        domain = self.anchors.domain[self.anchors.n_labelled :]
+        return [np.flatnonzero(domain == k) for k in self.centres]
+
+    @cached_property
+    def raw_scores(self) -> list[np.ndarray]:
+        """Scores of every target's anchors as they come, not centred."""
         scores, m = self.conditioned.scores, self.conditioned.n_targets
-        return [
-            scores[group] + scores[m + centre]
-            for group, centre in zip(self.groups, self.centres, strict=True)
-        ]
+        pairs = zip(self.groups, self.centres, strict=True)
+        return [scores[group] + scores[m + centre] for group, centre in pairs]
+
+
+def learn_labelled(anchors: Anchors, gram: Gram, C: float) -> LeastSquares:
+    """Train on the labelled anchors, all classes alike."""
+    n = gram.n_labelled
+    K, codes = gram.products[:n, :n], anchors.codes[:n]
+    with array_ops(K).full_precision():
+        return LeastSquares.fit(K, signs(codes, codes.max() + 1), C / gram.scale, anchors.weight)
+
+
+def measure_accuracy(anchors: Anchors, gram: Gram, C: float, folds: Sequence[np.ndarray]) -> float:
+    """Return the accuracy on labelled anchors that are held out."""
+    scores = learn_labelled(anchors, gram, C).score_held_out(folds)
+    return float(np.mean(predict_codes(scores) == anchors.codes[: gram.n_labelled]))
+
+
+def gather_evidence(anchors: Anchors, facts: Facts, gram: Gram, C: float, settings: Settings) -> Evidence:
+    """Score held-out labelled rows, condition the targets on the labelled rows, and review teachers."""
+    gram = gram.suit(C, settings.rounds.label_weight)
+    source, n, n_classes = learn_labelled(anchors, gram, C), gram.n_labelled, len(facts.classes)
+    codes, folds = anchors.codes[:n], anchors.draw_folds(settings.anchors.n_folds, facts.seed)
+    scores = source.scores if folds is None else source.score_held_out(folds)
+    conditioned = Conditioned.of(gram, source, class_directions(codes, n_classes))
+    temperature = fit_temperature(scores, codes, anchors.weight)
+    held_out = SourceScores(scores, codes, n_classes)
+    evidence = Evidence(anchors, facts, conditioned, held_out, temperature, C / gram.scale, [])
+    return replace(evidence, lessons=_learn_lessons(evidence, gram, settings))
+
+
+def _learn_lessons(evidence: Evidence, gram: Gram, settings: Settings) -> list[dict[str, Lesson]]:
+    """Review every teacher's labels of every target."""
+    lessons, facts = [], evidence.facts
+    n_classes = len(facts.classes)
+    groups = zip(facts.targets, facts.taught, evidence.groups, evidence.raw_scores, strict=True)
+    for name, told, group, raw in groups:
+        rows = gram.n_labelled + group
+        lessons.append(
+            {
+                teacher: learn_lesson(gram, rows, words, evidence.C, n_classes, settings)
+                for teacher, words in told.items()
+            }
+        )
+        if facts.has_source:
+            for words in told.values():
+                warn_of_contradiction(measure_auc(raw[words.taught], words.codes[words.taught]), name)
+    return lessons
 
 
 @dataclass(frozen=True)
@@ -83,6 +156,7 @@ class Reading:
     natural: np.ndarray  # (n_outputs,) the same for rows of the source
     temperature: float
     classifier: Moved | Linear
+    teacher_weight: np.ndarray  # (n_targets,) of the log odds of the story's teacher, beside these
 
     def find_probabilities(self, groups: Sequence[np.ndarray]) -> np.ndarray:
         """Return the class probabilities of the target anchors, (m, n_classes)."""
@@ -102,30 +176,27 @@ def read_source_only(
     weights, intercept = learner.coef_.T / size, learner.intercept_
     scores = targets @ weights + intercept
     borders = np.zeros((n_targets, len(intercept)))
-    return Reading(story, scores, borders, borders[0], 1.0, Linear(weights, intercept))
+    return Reading(story, scores, borders, borders[0], 1.0, Linear(weights, intercept), np.zeros(n_targets))
 
 
-def read(
-    evidence: Evidence,
-    story: Story,
-    settings: Settings,
-    lessons: Sequence[Lesson | None] | None = None,
-    *,
-    learns: bool = False,
-) -> Reading:
+def read(evidence: Evidence, story: Story, settings: Settings, *, learns: bool = False) -> Reading:
     """Read the targets under one story: move their rows, then train in rounds of pseudo-labels.
 
-    With `learns`, target rows of known classes are trained on as well. With `lessons` of a teacher, which has
-    one for some of the targets, pseudo-labels are those of student and teacher together.
+    With `learns`, target rows of known classes are trained on as well. In the story of a teacher
+    pseudo-labels are those of student and teacher together.
     """
-    conditioned, source = evidence.conditioned, evidence.source
-    groups, midpoints, n_classes = evidence.groups, None, source.n_classes
+    anchors, groups, source = evidence.anchors, evidence.groups, evidence.source
+    if story.name == SOURCE_ONLY:
+        n, X = anchors.n_labelled, to_host(anchors.X)
+        given = X[:n], anchors.codes[:n], anchors.given_weight, X[n:], len(groups)
+        return read_source_only(story, *given, settings.votes.source_only_C)
+    conditioned, midpoints = evidence.conditioned, None
     if story.shares is not None:
-        pairs = zip(evidence.list_raw_scores(), story.shares, strict=True)
+        pairs = zip(evidence.raw_scores, story.shares, strict=True)
         midpoints = [find_midpoint(raw, source, shares, settings.shares) for raw, shares in pairs]
     moves = choose_moves(conditioned, evidence.centres, midpoints, is_centred=story.is_centred)
     start = move_targets(conditioned, groups, moves)
-    factor = 1.0 if n_classes == 2 else settings.shares.many_class_temperature
+    factor = 1.0 if source.n_classes == 2 else settings.shares.many_class_temperature
     temperature = evidence.temperature * factor
     natural = find_border(source.scores, temperature, source.shares)
 
@@ -135,17 +206,16 @@ def read(
         pairs = zip(groups, story.shares, strict=True)
         return [find_border(scores[group], temperature, shares) for group, shares in pairs]
 
-    known = evidence.codes if learns else np.full(len(evidence.codes), UNLABELLED)
-    is_known = known != UNLABELLED
-    weight, codes = np.where(is_known, settings.rounds.label_weight, 0.0), known
-    learner = Learner(start, n_classes, evidence.C)
-    coef, scores = learner.train(codes, weight)
-    taught = lessons or [None] * len(groups)
-    rounds = settings.rounds if lessons is None else settings.teacher
-    seen = scores if lessons is None else add_students(scores, groups, lessons)
+    is_known = anchors.is_known if learns else np.zeros(len(evidence.codes), dtype=bool)
+    known_weight = np.where(is_known, settings.rounds.label_weight, 0.0)
+    coef, scores = learn(start, evidence.codes, known_weight, source.n_classes, evidence.C)
+    lessons = [each.get(story.name) for each in evidence.lessons]
+    is_taught = any(lessons)
+    seen = add_students(scores, groups, lessons)
+    rounds = settings.teacher if is_taught else settings.rounds
     for portion in rounds.portions if groups else ():
-        codes, weight = known.copy(), np.where(is_known, settings.rounds.label_weight, 0.0)
-        for group, border, lesson in zip(groups, find_borders(seen), taught, strict=True):
+        codes, weight = evidence.codes.copy(), known_weight.copy()
+        for group, border, lesson in zip(groups, find_borders(seen), lessons, strict=True):
             both = seen[group] + border
             if lesson is not None:
                 both = both + lesson.weigh(both) * lesson.words.scores
@@ -153,13 +223,32 @@ def read(
             is_new = ~is_known[group]
             codes[group[is_new]] = guesses[is_new]
             weight[group[chosen[is_new[chosen]]]] = rounds.weight
-        coef, scores = learner.train(codes, weight)
+        coef, scores = learn(start, codes, weight, source.n_classes, evidence.C)
         seen = scores
-    if lessons is not None:
+    if is_taught:
         temperature = match_doubt(scores, groups, find_borders(scores), lessons, temperature)
     moved = Moved(np.vstack([coef, sum_moves(coef, groups, moves)]), moves)
     borders = np.reshape(find_borders(scores), (len(groups), scores.shape[1]))
-    return Reading(story, scores, borders, natural, temperature, moved)
+    trust = np.zeros(len(groups))
+    for i, (group, lesson) in enumerate(zip(groups, lessons, strict=True)):
+        if lesson is not None:
+            trust[i] = lesson.weigh(scores[group] + borders[i]) / temperature
+    return Reading(story, scores, borders, natural, temperature, moved, trust)
+
+
+def learn(
+    start: Start, codes: np.ndarray, weight: np.ndarray, n_classes: int, C: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Train on target anchors with classes and weights, beside the labelled rows.
+
+    Returns the coefficients of the target anchors, and their scores.
+    """
+    S, counted, coef = start.covariance, np.flatnonzero(weight), np.zeros(start.scores.shape)
+    if not len(counted):
+        return coef, start.scores
+    gaps = signs(codes[counted], n_classes) - start.scores[counted]
+    coef[counted] = shifted_solve(S, 1 / (C * weight[counted]), gaps, counted)
+    return coef, start.scores + multiply(S, coef)
 
 
 def add_students(
@@ -248,6 +337,14 @@ def choose_moves(
     return moves
 
 
+def choose_move(slopes: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """Return the shortest combination of class directions, (n_classes,), that changes scores by `change`.
+
+    `slopes`, (n_classes, n_outputs), are the scores of the directions.
+    """
+    return np.linalg.lstsq(slopes.T, change, rcond=_LEAST_SLOPE)[0]
+
+
 def find_surest(scores: np.ndarray, temperature: float, portion: float) -> tuple[np.ndarray, np.ndarray]:
     """Return predicted classes, and the surest rows: of every predicted class, this portion of its rows."""
     p, codes, rows = class_probabilities(scores, temperature), predict_codes(scores), []
@@ -255,22 +352,3 @@ def find_surest(scores: np.ndarray, temperature: float, portion: float) -> tuple
         members = np.flatnonzero(codes == code)
         rows.append(members[np.argsort(-p[members, code], kind="stable")[: int(portion * len(members))]])
     return codes, np.concatenate(rows)
-
-
-@dataclass(frozen=True)
-class Learner:
-    """Trains on target anchors with classes and weights, beside the labelled rows."""
-
-    start: Start
-    n_classes: int
-    C: float
-
-    def train(self, codes: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients of the target anchors, and their scores."""
-        S, counted = self.start.covariance, np.flatnonzero(weight)
-        coef = np.zeros(self.start.scores.shape)
-        if not len(counted):
-            return coef, self.start.scores
-        gaps = signs(codes[counted], self.n_classes) - self.start.scores[counted]
-        coef[counted] = shifted_solve(S, 1 / (self.C * weight[counted]), gaps, counted)
-        return coef, self.start.scores + multiply(S, coef)

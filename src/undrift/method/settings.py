@@ -6,6 +6,7 @@ A comment gives the unit. `docs/decisions` says how a number was chosen, and whi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,8 @@ class LayerSettings:
     noise: float = 0.7  # probability that a feature is missing
     ridge: float = 1e-5  # the paper's
     C: float = 1.0  # weight of the squared errors, for inner products of mean square norm 1
-    most_pivots: int = 5_000  # features that the first layer reconstructs
+    n_pivots: int | Literal["auto", "few", "many"] | None = "auto"  # features that layer 1 reconstructs
+    most_pivots: int = 5_000  # with "auto"
     least_pivots: int = 2_500
     pivots_per_row: int = 4  # fewer rows need fewer pivots, though not in proportion
 
@@ -76,6 +78,7 @@ class VoteSettings:
     spread: float = 1.0  # standard deviation of the error of the mixture's log odds, one for each class
     error_spread: float = 1.2  # standard deviation of the error of the log odds of a wrong prediction
     labelled: float = 25.0  # labels whose own mix counts as much as the stories together
+    batch: float = 20.0  # rows that the mix of the fit counts as, when that of a batch is found
     interval_trust: float = 0.4  # of a label in an interval: labelled rows are not drawn independently
     learnt_gain: float = 0.2  # part of the errors that learning labels may remove
     least: float = 0.01  # votes below which a story is not read, or no longer once labels have spoken
@@ -105,3 +108,6 @@ class Settings:
     shares: ShareSettings = field(default_factory=ShareSettings)
     votes: VoteSettings = field(default_factory=VoteSettings)
     teacher: TeacherSettings = field(default_factory=TeacherSettings)
+
+
+PARTS = (LayerSettings, AnchorSettings, RoundSettings, ShareSettings, VoteSettings, TeacherSettings)

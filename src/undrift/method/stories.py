@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import logit
 
 from .settings import Settings, VoteSettings
-from .shares import SHARES
 from .teacher import Lesson
 
 SOURCE_ONLY = "source only"
@@ -30,7 +28,7 @@ class Story:
 
 
 def tell_stories(
-    classes: Sequence[Any],
+    classes: Sequence[Hashable],
     source: np.ndarray,
     posteriors: Sequence[np.ndarray],
     settings: Settings,
@@ -38,7 +36,7 @@ def tell_stories(
     """Return the stories of targets of unknown shares, that of logistic regression first.
 
     `source` are the class shares of the source, and `posteriors`, (n_classes, n_shares) for every target,
-    those of its shares over `SHARES`.
+    those of its shares, evenly spaced from 0 to 1.
     """
     votes, n = settings.votes, len(posteriors)
     stories = [
@@ -61,8 +59,8 @@ def tell_stories(
     ]
     if len(classes) == 2:
         return stories + _tell_grid(classes, source, posteriors, votes)
-    means = [posterior @ SHARES for posterior in posteriors]
-    estimated = [mix_shares(mean) for mean in means]
+    grid = np.linspace(0, 1, posteriors[0].shape[1])
+    estimated = [mix_shares(posterior @ grid) for posterior in posteriors]
     return [
         *stories,
         Story(
@@ -81,29 +79,30 @@ def tell_stories(
 
 
 def _tell_grid(
-    classes: Sequence[Any], source: np.ndarray, posteriors: Sequence[np.ndarray], votes: VoteSettings
+    classes: Sequence[Hashable], source: np.ndarray, posteriors: Sequence[np.ndarray], votes: VoteSettings
 ) -> list[Story]:
     """Return stories of two classes whose shares are on a grid."""
     edges = np.linspace(0, 1, votes.n_shares + 1)
     shares = (edges[1:] + edges[:-1]) / 2
-    cell = np.minimum((SHARES * votes.n_shares).astype(int), votes.n_shares - 1)
+    grid = np.linspace(0, 1, posteriors[0].shape[1])
+    cell = np.minimum((grid * votes.n_shares).astype(int), votes.n_shares - 1)
     near = np.exp(-np.abs(logit(shares) - logit(np.clip(source[1], _LEAST_SHARE, 1 - _LEAST_SHARE))))
-    by_target = []
+    mixed = []
     for posterior in posteriors:
         estimated = np.bincount(cell, posterior[1], votes.n_shares) ** votes.tempering
         parts = zip(
             (estimated, near, np.ones(len(shares))), (votes.estimated, votes.near, votes.flat), strict=True
         )
-        by_target.append(sum(weight * part / part.sum() for part, weight in parts))
-    grid = np.array(by_target)
+        mixed.append(sum(weight * part / part.sum() for part, weight in parts))
+    by_story = np.array(mixed).T
     return [
         Story(
             f"{share:.0%} {classes[1]}",
             f"{share:.0%} of the rows are {classes[1]}.",
-            grid[:, i],
+            by_target,
             [np.array([1 - share, share])] * len(posteriors),
         )
-        for i, share in enumerate(shares)
+        for by_target, share in zip(by_story, shares, strict=True)
     ]
 
 

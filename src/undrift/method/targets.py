@@ -14,10 +14,8 @@ from ..core import Rows, array_ops
 from ..errors import count, warn
 from ..inputs import on_cluster
 from .jury import Estimate, estimate, mix
-from .least_squares import measure_auc
-from .model import find_shift, shift_probabilities
 from .problem import Name
-from .readings import Evidence
+from .scores import SourceScores, find_shift, measure_auc, shift_probabilities
 from .settings import Settings
 
 _FEW_ROWS = 100  # of a target
@@ -30,7 +28,6 @@ MUCH_DISAGREEMENT = 0.1  # share of rows on which readings of at least these vot
 _SOME_VOTES = 0.1
 _TORN, _LEAST_SPAN = 2.0, 0.02  # ratio and difference of the shares of one of several classes, by readings
 MOST_STORIES = 4  # that are told
-BATCH_PRIOR = 20.0  # rows that the mix of the fit counts as, when that of a batch is found
 _HARDER = 1.5  # expected error of a batch over the one before, for a warning
 
 
@@ -39,9 +36,14 @@ class TargetResults:
 
     classes_: np.ndarray
     domains_: list[Name]  # sources first
-    n_sources_: int
     source_shares_: np.ndarray  # (n_classes,) of the labelled rows
     targets_: dict[Name, dict[str, Any]]
+    settings_: Settings  # of the fit
+
+    @property
+    def n_sources_(self) -> int:
+        """Number of the source domains."""
+        return len(self.domains_) - len(self.targets_)
 
     @property
     def target_names_(self) -> list[Name]:
@@ -101,14 +103,14 @@ class TargetResults:
         name, aligned = self.domains_[k], copy(self)
         p = self._predict_aligned(X, k, np.zeros(len(self.classes_)))
         shares = np.array(list(self.targets_[name]["shares"].values()))
-        shift = find_shift(p, shares, BATCH_PRIOR)
+        votes = self.settings_.votes
+        shift = find_shift(p, shares, votes.batch)
         aligned._keep_shift(k, shift)
         none = np.zeros((0, p.shape[1])), np.zeros(0, dtype=int)
         mixed, is_balanced = shift_probabilities(p, shift), self._is_balanced()
-        aligned_estimate = estimate(mixed, *none, Settings().votes, is_balanced=is_balanced)
-        results = describe_target(self.classes_.tolist(), aligned_estimate, [])
-        results |= {key: self.targets_[name][key] for key in ("warnings", "codes")}
-        aligned.targets_ = {**self.targets_, name: results}
+        aligned_estimate = estimate(mixed, *none, votes, is_balanced=is_balanced)
+        results = describe_target(self.classes_.tolist(), aligned_estimate)
+        aligned.targets_ = {**self.targets_, name: self.targets_[name] | results}
         return aligned
 
     def update_target(self, X: Rows, *, target: Name | None = None) -> Self:
@@ -149,16 +151,8 @@ class TargetResults:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Doubt:
-    """Something that a user should know of a fit, with what to do."""
-
-    code: str
-    text: str
-
-
-def describe_target(classes: Sequence[Any], estimate: Estimate, doubts: Sequence[Doubt]) -> dict[str, Any]:
-    """Return the results of a target in the form of `targets_`."""
+def describe_target(classes: Sequence[Any], estimate: Estimate) -> dict[str, Any]:
+    """Return the results of a target in the form of `targets_`, but for its doubts."""
     shares, intervals = estimate.shares.tolist(), estimate.shares_interval.tolist()
     predicted, right = estimate.confusion.sum(axis=0), estimate.confusion.diagonal()
     true = estimate.confusion.sum(axis=1)
@@ -181,8 +175,6 @@ def describe_target(classes: Sequence[Any], estimate: Estimate, doubts: Sequence
         },
         "by_class": by_class,
         "confusion": estimate.confusion.tolist(),
-        "warnings": [doubt.text for doubt in doubts],
-        "codes": [doubt.code for doubt in doubts],
     }
 
 
@@ -196,10 +188,10 @@ def list_readings(
             "name": name,
             "story": sentence,
             "weight": float(weight),
-            "shares": dict(zip(classes, own.mean(axis=0).tolist(), strict=True)),
-            "agreement": float(np.mean(own.argmax(axis=1) == guesses)),
+            "shares": dict(zip(classes, each.mean(axis=0).tolist(), strict=True)),
+            "agreement": float(np.mean(each.argmax(axis=1) == guesses)),
         }
-        for name, sentence, weight, own in zip(names, sentences, votes, p, strict=True)
+        for name, sentence, weight, each in zip(names, sentences, votes, p, strict=True)
     ]
 
 
@@ -278,58 +270,52 @@ def sum_rows(X: Rows) -> np.ndarray:
 
 
 def list_doubts(
-    coverage: Coverage, evidence: Evidence, classes: Sequence[Any], readings: Sequence[dict[str, Any]]
-) -> list[Doubt]:
-    """Return what a user should know of the fit for one target."""
-    doubts, source = [], evidence.source
+    coverage: Coverage, source: SourceScores, classes: Sequence[Any], readings: Readings
+) -> dict[str, str]:
+    """Return what a user should know of the fit for one target, and what to do: text by code."""
+    doubts = dict[str, str]()
     counts = np.bincount(source.codes, minlength=source.n_classes)
     if len(source.codes) >= _FEW_ROWS and (auc := measure_auc(source.scores, source.codes)) < _LEAST_AUC:
-        text = (
+        doubts["not-learnable"] = (
             "labels can hardly be predicted even in the source: the area under the ROC curve of held-out "
             f"rows is {auc:.2f}, and 0.5 is chance; check the columns of text and labels"
         )
-        doubts.append(Doubt("not-learnable", text))
     rare = [repr(label) for label, n in zip(classes, counts, strict=True) if n < _FEW_OF_A_CLASS]
     if rare and len(source.codes) >= _FEW_ROWS:
-        text = (
+        doubts["few-of-a-class"] = (
             f"few labelled rows are of {', '.join(rare)}: label {_FEW_OF_A_CLASS} at least, or merge classes"
         )
-        doubts.append(Doubt("few-of-a-class", text))
     if coverage.unseen > _NOTHING_SHARED:
-        text = (
+        doubts["nothing-shared"] = (
             f"the domains share almost no vocabulary: {coverage.unseen:.0%} of the target's entries are "
             "features (words of a text) that no labelled row has; if they are in two languages, add a bridge "
             "(--bridge, or TextAdapter(bridge=True)), else label rows of an intermediate domain"
         )
-        doubts.append(Doubt("nothing-shared", text))
     elif coverage.unseen > _FAR_APART:
-        text = (
+        doubts["far-apart"] = (
             f"{coverage.unseen:.0%} of the target's entries are features (words of a text) that no labelled "
             "row has: add rows of an intermediate domain, labelled or not"
         )
-        doubts.append(Doubt("far-apart", text))
     if not 1 / _OTHER_SCALE <= coverage.length <= _OTHER_SCALE:
-        text = (
+        doubts["other-scale"] = (
             f"rows of the target are {coverage.length:.2g} times as long as labelled ones: scale all rows to "
             "one length before (sklearn.preprocessing.normalize)"
         )
-        doubts.append(Doubt("other-scale", text))
     if coverage.n_rows < _FEW_ROWS:
-        text = (
+        doubts["few-rows"] = (
             f"the target has {count(coverage.n_rows, 'row')}, too few to learn which features occur together "
             f"({_FEW_ROWS} are better): add unlabelled rows"
         )
-        doubts.append(Doubt("few-rows", text))
     if coverage.empty > _MANY_EMPTY:
-        text = f"{coverage.empty:.0%} of the target's rows are empty, and get one label: check or remove them"
-        doubts.append(Doubt("empty-rows", text))
+        doubts["empty-rows"] = (
+            f"{coverage.empty:.0%} of the target's rows are empty, and get one label: check or remove them"
+        )
     if is_open(readings):
         rows = f"differ on up to {measure_disagreement(readings):.0%} of its rows"
         torn = describe_torn(readings)
-        classes = f", and on the share of {torn}" if torn else ""
-        text = (
-            f"readings of the target {rows}{classes}: label five rows that decide between them, or give the "
+        shares = f", and on the share of {torn}" if torn else ""
+        doubts["readings-differ"] = (
+            f"readings of the target {rows}{shares}: label five rows that decide between them, or give the "
             "class shares if you know them"
         )
-        doubts.append(Doubt("readings-differ", text))
     return doubts

@@ -16,7 +16,7 @@ seen. Several teachers are read one by one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,9 @@ from sklearn.utils import check_random_state
 from ..core import Array, Rows, stack_rows, submatrix
 from ..errors import count, warn
 from ..inputs import as_array, check_rows, gather_rows, missing_mask, to_host
-from .calibrate import as_logits
-from .gram import Gram
-from .least_squares import LeastSquares, signs
-from .problem import TARGET, UNLABELLED, Name, Problem, find_codes, name_targets, name_values
+from .least_squares import Gram, LeastSquares
+from .problem import TARGET, UNLABELLED, Name, Problem, Words, find_codes, name_targets, name_values
+from .scores import as_logits, signs
 from .settings import Settings, TeacherSettings
 
 _LEAST_WORD = 0.001  # probability of a teacher, that lower ones are raised to
@@ -50,44 +49,20 @@ class Given:
     error: float = 0.0  # share of the labels that is known to be wrong, at least
 
 
-@dataclass(frozen=True)
-class Words:
-    """Scores that a teacher gives to the rows of one target."""
-
-    scores: np.ndarray  # (n, n_outputs) log odds, or signs where it gives labels alone; 0 where it is silent
-    codes: np.ndarray  # (n,) its labels, `UNLABELLED` where it is silent
-    story: str = ""  # the assumption under which they are right
-    error: float = 0.0  # share of them that is known to be wrong, at least
-
-    @property
-    def taught(self) -> np.ndarray:
-        """Numbers of the rows that have a label of the teacher."""
-        return np.flatnonzero(self.codes != UNLABELLED)
-
-    def take(self, rows: np.ndarray) -> Words:
-        """Return the words for some of the rows."""
-        return replace(self, scores=self.scores[rows], codes=self.codes[rows])
-
-    def lengthen(self, n: int) -> Words:
-        """Return the words for n rows, silent on those that are added at the end."""
-        added = n - len(self.codes)
-        scores = np.pad(self.scores, ((0, added), (0, 0)))
-        return replace(self, scores=scores, codes=np.pad(self.codes, (0, added), constant_values=UNLABELLED))
-
-    def check(self, classes: np.ndarray, name: Name, least: int) -> Words:
-        """Return the words; refuse a teacher that says too little to learn from."""
-        n, seen, title = len(self.taught), np.unique(self.codes[self.taught]), _title(name)
-        if n < least:
-            raise ValueError(
-                f"{title} has labels for {count(n, 'row')}, and a student needs at least {least}: "
-                "have it label more rows, or give these labels as y_target if they are true"
-            )
-        if len(seen) < 2:
-            raise ValueError(
-                f"{title} gives every row the label {classes[seen[0]].item()!r}: nothing can be learnt from "
-                "one class; have it label rows of the others"
-            )
-        return self
+def check_words(words: Words, classes: np.ndarray, name: Name, least: int) -> Words:
+    """Return the words; refuse a teacher that says too little to learn from."""
+    n, seen, title = len(words.taught), np.unique(words.codes[words.taught]), _title(name)
+    if n < least:
+        raise ValueError(
+            f"{title} has labels for {count(n, 'row')}, and a student needs at least {least}: "
+            "have it label more rows, or give these labels as y_target if they are true"
+        )
+    if len(seen) < 2:
+        raise ValueError(
+            f"{title} gives every row the label {classes[seen[0]].item()!r}: nothing can be learnt from "
+            "one class; have it label rows of the others"
+        )
+    return words
 
 
 def _title(name: Name) -> str:
@@ -182,7 +157,9 @@ def add_words(problem: Problem, given: Mapping[Name, Mapping[str, Given]], least
     for name, several in given.items():
         n = problem.rows[name].shape[0]
         words = {teacher: read_words(told, n, problem.classes, name) for teacher, told in several.items()}
-        problem.taught[name] = {t: told.check(problem.classes, name, least) for t, told in words.items()}
+        problem.taught[name] = {
+            teacher: check_words(told, problem.classes, name, least) for teacher, told in words.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -254,7 +231,7 @@ def take_taught_rows(
     for i, (name, several) in enumerate(given.items()):
         X = check_rows(estimator, targets[name], reset=i == 0, dtype=dtype)
         told = [read_words(labels, X.shape[0], classes, name) for labels in several.values()]
-        words = average_words(told).check(classes, name, settings.least)
+        words = check_words(average_words(told), classes, name, settings.least)
         rows = choose_source(X, words, len(classes), settings)
         order = np.argsort(rows)  # rows of a cluster are taken in their order
         parts.append(gather_rows(X[rows[order]])[np.argsort(order)])

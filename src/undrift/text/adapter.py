@@ -304,8 +304,6 @@ class TextAdapter(TextModel):
         counts = dict(zip(self.terms_, self.classifier_.labelled_counts_.tolist(), strict=True))
         known = [counts.get(term, -1) for term in model.terms_]
         model.classifier_.labelled_counts_ = np.array(known, dtype=np.int32)
-        model.classifier_.source_shares_ = self.classifier_.source_shares_
-        model.classifier_.targets_ = {name: self.classifier_.targets_[name] for name in taught.names}
         return model
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsqr
@@ -15,6 +16,7 @@ from ..core import Rows
 from ..method import (
     MSDAClassifier,
     Name,
+    Settings,
     TargetResults,
     class_probabilities,
     find_border,
@@ -36,9 +38,11 @@ class Taught:
 
     classes: np.ndarray
     probabilities: np.ndarray  # (n, n_classes)
-    names: list[Name]  # of the target domains
-    domain: np.ndarray  # (n,) of int: positions in `names`
+    targets: dict[Name, dict[str, Any]]  # what is known of the target domains
+    domain: np.ndarray  # (n,) of int: positions among these
     prior: np.ndarray  # (n_domains, n_classes) log shares that predictions ignore
+    source_shares: np.ndarray  # (n_classes,)
+    settings: Settings  # of the fit
 
     @property
     def scores(self) -> np.ndarray:
@@ -70,9 +74,9 @@ def ask_teacher(classifier: MSDAClassifier, X: Rows, target: Name | Sequence[Nam
         probabilities[rows] = classifier.predict_proba(X[rows], target=classifier.domains_[k])
     targets, domain = np.unique(positions, return_inverse=True)
     prior = classifier.list_priors()[targets]
-    return Taught(
-        classifier.classes_, probabilities, [classifier.domains_[k] for k in targets], domain, prior
-    )
+    told = {classifier.domains_[k]: classifier.targets_[classifier.domains_[k]] for k in targets}
+    given = classifier.source_shares_, classifier.settings_
+    return Taught(classifier.classes_, probabilities, told, domain, prior, *given)
 
 
 class DistilledClassifier(ClassifierMixin, TargetResults, BaseEstimator):
@@ -83,7 +87,6 @@ class DistilledClassifier(ClassifierMixin, TargetResults, BaseEstimator):
     (d, n_outputs), and `labelled_counts_` is -1 where a count is not known.
     """
 
-    n_sources_ = 0
     coef_: np.ndarray
     intercept_: np.ndarray  # (n_domains, n_outputs)
     temperature_: float
@@ -171,7 +174,7 @@ def _fit_ridge(X: Rows, taught: Taught, ridge: float, start: np.ndarray | None =
 
     The intercepts drop out of rows and scores less the means of their domains; the rows stay sparse.
     """
-    sizes = np.bincount(taught.domain, minlength=len(taught.names))
+    sizes = np.bincount(taught.domain, minlength=len(taught.targets))
     row_means = _domain_means(X, taught.domain, sizes)
     score_means = _domain_means(taught.scores, taught.domain, sizes)
 
@@ -192,7 +195,8 @@ def _fit_ridge(X: Rows, taught: Taught, ridge: float, start: np.ndarray | None =
     model.coef_ = np.column_stack(columns).astype(np.float32)
     model.intercept_ = score_means - row_means @ model.coef_
     model.classes_, model.ridge_ = taught.classes, ridge
-    model.domains_ = taught.names
+    model.domains_, model.targets_ = list(taught.targets), dict(taught.targets)
+    model.source_shares_, model.settings_ = taught.source_shares, taught.settings
     return model
 
 

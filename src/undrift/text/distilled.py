@@ -109,7 +109,7 @@ def distill_text(
     """Learn weights of terms from the scores that an adapter gives the documents."""
     model = DistilledText()
     model.facts_ = {}
-    n_numbers = 2 * taught.scores.shape[1] + len(taught.names)  # weights, twice; means that checks need
+    n_numbers = 2 * taught.scores.shape[1] + len(taught.targets)  # weights, twice; means that checks need
     model.analysis_ = {"analyzer": "char_wb", "ngram_range": CHARACTER_NGRAMS}
     if vectorizer.tokens_ == "words":  # cut about as the adapter does
         options = {"token_pattern": choose_pattern(documents)}
