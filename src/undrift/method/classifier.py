@@ -259,12 +259,12 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
     def make_problem(
         self,
         X: Rows | None,
-        y: ArrayLike | None,
+        y: Column | None,
         X_target: Rows | Mapping[str, Rows] | None = None,
         *,
-        y_target: ArrayLike | Mapping[str, ArrayLike] | None = None,
-        teacher: ArrayLike | Mapping[str, Any] | None = None,
-        teacher_confidence: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        y_target: Column | Mapping[str, Column] | None = None,
+        teacher: Column | Mapping[str, Any] | None = None,
+        teacher_confidence: Column | Mapping[str, Column] | None = None,
         sample_domain: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Problem:
