@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import re
 import threading
 import warnings
 
@@ -380,6 +381,10 @@ def test_the_page_fits_with_any_number_of_classes(opened, serve, topics, n_class
         assert page.evaluate(hidden) == 0, "the table of classes is not cut"
         names = page.locator("#shares tbody th").all_inner_texts()
         assert names == sorted(NAMES[n_classes])
+        for told in page.locator("#shares tbody td:first-of-type").all_inner_texts():
+            share, low, high = (float(number) for number in re.findall(r"[\d.]+", told))
+            assert low - 0.5 <= share <= high + 0.5, told
+            assert high - low > 2 or low <= share <= high, told  # rounded alike
         acts = page.locator("#deck-acts").bounding_box()
         assert acts["y"] + acts["height"] <= 844, "all keys are on the first screen"
         keys = page.locator("#deck-keys")

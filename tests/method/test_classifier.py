@@ -456,11 +456,17 @@ def test_the_balanced_border_weighs_probabilities_by_the_shares(shifted):
         assert_allclose(model.scores_to_proba(scores), p, rtol=1e-6)
 
 
-def test_explanations_are_of_the_mean_of_the_readings_log_odds(shifted):
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_explanations_are_of_the_mean_of_the_readings_log_odds(shifted, n_classes):
     X, y, Z, _ = shifted
+    y = y if n_classes == 2 else np.where(X[:, 0] > X[:, 1], 2, y)
     model = ExactClassifier(2, 0.5, random_state=0).fit(X, y, Z)
     rows = [Z, *model.representation_.hidden(Z)]
     found = sum(H @ w for H, w in zip(rows, model.coef_, strict=True)) + model.intercept_[1]
     p, votes = model.find_readings(Z), model.model_.votes[1]
-    expected = sum(vote * logit(each[:, 1]) for vote, each in zip(votes, p, strict=True))
-    assert_allclose(found[:, 0], expected, rtol=1e-6, atol=1e-8)
+    if n_classes == 2:
+        expected = sum(vote * logit(each[:, 1:]) for vote, each in zip(votes, p, strict=True))
+    else:  # log odds of several classes are log probabilities but for a constant of the row
+        expected = sum(vote * np.log(each) for vote, each in zip(votes, p, strict=True))
+        found, expected = (each - each.mean(axis=1, keepdims=True) for each in (found, expected))
+    assert_allclose(found, expected, rtol=1e-6, atol=1e-7)

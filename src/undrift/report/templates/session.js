@@ -36,7 +36,8 @@
       byId("shares").tBodies[0].replaceChildren(...Object.entries(shares).map(([label, share]) => {
         const ends = intervals && intervals[label], own = rates[label] || {};
         const cell = make("td", { class: "number" }, percent(share));
-        if (ends) cell.append(make("br"), make("small", {}, `${(100 * ends[0]).toFixed(0)}\u2013${(100 * ends[1]).toFixed(0)}%`));
+        const digits = ends && ends[1] - ends[0] < 0.02 ? 1 : 0; /* the ends of a narrow one would be equal */
+        if (ends) cell.append(make("br"), make("small", {}, `${ends.map((end) => (100 * end).toFixed(digits)).join("\u2013")}%`));
         const cells = [own.recall, own.precision].map((of) => make("td", { class: "number" }, rate(of)));
         const row = make("tr", {}, make("th", { scope: "row" }, ...splitName(label)), cell, ...cells);
         return row;
