@@ -35,7 +35,7 @@ print(
 )
 
 # %%
-# ``ask`` names first five rows that decide between the readings, then rows with the most informative labels:
+# ``ask`` names first five rows that decide between the readings, then draws rows, doubtful ones more often:
 
 asked = may_be_labelled[adapter.ask(texts[may_be_labelled], 100)]
 for text in list(dict.fromkeys(texts[asked]))[:3]:

@@ -63,6 +63,24 @@ def gain_interval(corrected: float, spoilt: float, n: float) -> list[float]:
     return [max(float(middle - half), -1.0), min(float(middle + half), 1.0)]
 
 
+def measure_gain(before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> dict[str, float]:
+    """Return the gain of one model over another, with its 95% interval, by their mistakes on equal rows."""
+    outcomes = before & ~after, after & ~before
+    corrected, spoilt = (float(np.average(rows, weights=weight)) for rows in outcomes)
+    low, high = gain_interval(corrected, spoilt, count_effective(weight))
+    return {"gain": corrected - spoilt, "low": low, "high": high}
+
+
+def describe_gain(gain: Mapping[str, float]) -> str:
+    """Say what labels changed; neither "lowered" nor "raised" where the interval contains 0."""
+    middle, low, high = (100 * gain[name] for name in ("gain", "low", "high"))
+    if low > 0:
+        return f"The labels lowered the error by {middle:.1f} points ({low:.1f} to {high:.1f})."
+    if high < 0:
+        return f"The labels raised the error by {-middle:.1f} points ({-high:.1f} to {-low:.1f})."
+    return f"Whether the labels lowered the error is not certain: by {low:.1f} to {high:.1f} points."
+
+
 def measure_error(is_wrong: np.ndarray, weight: np.ndarray) -> dict[str, float]:
     """Return the weighted share of mistakes, with its 95% interval.
 

@@ -53,7 +53,8 @@ def test_a_script_labels_by_the_api_with_the_token(server, adapted, spy):
     assert set(state["changed"]) == {"n", "of", "rows"}
     status, undone = ask(server, "/api/undo", {})
     assert (undone["row"], undone["n_labels"]) == (row["row"], 5)
-    assert ask(server, "/api/next?mode=predictions")[1]["mode"] == "predictions"
+    shown = ask(server, "/api/next")[1]
+    assert (shown["row"], shown["is_question"]) == (row["row"], False), "the row that was undone"
     assert ask(server, f"/api/state?token={server.token}", token=False)[0] == 200
     assert len(server.token) >= 32
     assert server.server_address[0] == "127.0.0.1"

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from tests.helpers.topics import make_topics
-from undrift.app.labelling import ESTIMATE, PREDICTIONS, LabelSession, advise, set_goal
-from undrift.scoring import measure_margins
+from undrift.app.labelling import LabelSession, advise, set_goal
+from undrift.scoring import measure_error, measure_margins
 
 
 @pytest.fixture
@@ -34,12 +34,15 @@ def topics():
     return adapter, others, truth
 
 
-def label_rows(session, truth, n, purpose=ESTIMATE):
+QUESTIONS = 5  # that come first, and measure nothing
+
+
+def label_rows(session, truth, n):
     rows = []
     for _ in range(n):
-        found = session.next_row(purpose)
+        found = session.next_row()
         rows.append(found["row"])
-        session.answer(found["row"], truth[found["text"]], purpose)
+        session.answer(found["row"], truth[found["text"]])
     return rows
 
 
@@ -55,7 +58,7 @@ def test_every_answer_is_in_the_file_at_once_and_other_lines_stay(start, adapted
         lines = read_file(session.path)
         assert len(lines) == n
     assert [line["label"] for line in lines] == [truth[line["text"]] for line in lines]
-    assert {line["sampled"] for line in lines} == {"estimate"}
+    assert {(line["sampled"], line["weight"]) for line in lines} == {("predictions", "")}
     with open(session.path, "a", encoding="utf-8") as file:
         file.write("a text of another file,positive,estimate,1\n")
     again = start()
@@ -71,11 +74,14 @@ def test_every_answer_is_in_the_file_at_once_and_other_lines_stay(start, adapted
 
 def test_a_session_goes_on_where_it_was(start, adapted):
     first = start()
-    rows = label_rows(first, adapted[2], 7)
+    rows = label_rows(first, adapted[2], 12)
     again = start()
-    assert again.answers == first.answers
+    assert [given.label for given in again.answers.values()] == [g.label for g in first.answers.values()]
+    weights = np.array([[given.weight for given in own.answers.values()] for own in (first, again)])
+    assert_allclose(weights[1], weights[0] / weights[0, QUESTIONS:].mean(), rtol=1e-5)
     assert again.state()["error"] == pytest.approx(error_by_hand(again) | {"n": 7, "measured": True})
     assert again.next_row()["row"] not in rows
+    assert not again.next_row()["is_question"]
 
 
 def test_labels_are_learnt_every_five_and_predictions_follow(start, adapted):
@@ -97,20 +103,30 @@ def test_labels_are_learnt_every_five_and_predictions_follow(start, adapted):
     assert adapter.classifier_.predict(X).tolist() == before.tolist(), "the model given is not changed"
 
 
-def test_rows_drawn_at_random_alone_measure_the_error(start, adapted):
+def test_questions_come_first_and_every_other_row_measures(start, adapted):
     session, truth = start(), adapted[2]
+    asked = []
+    for left in range(QUESTIONS, 0, -1):
+        assert session.state()["n_questions"] == left
+        found = session.next_row()
+        assert found["is_question"]
+        asked.append(found["row"])
+        session.answer(found["row"], truth[found["text"]])
+    X = session._X[session._compared]
+    assert asked == [session._compared[i] for i in session._base.ask(X, QUESTIONS, random_state=0)]
+    assert session.state()["error"]["measured"] is False
     label_rows(session, truth, 6)
-    n = session.state()["error"]["n"]
-    label_rows(session, truth, 3, PREDICTIONS)
-    assert session.state()["error"]["n"] == n == 6
+    assert session.state()["error"]["n"] == 6
     lines = read_file(session.path)
-    assert [line["sampled"] for line in lines] == ["estimate"] * 6 + ["predictions"] * 3
+    assert [line["sampled"] for line in lines] == ["predictions"] * 5 + ["estimate"] * 6
+    weights = [float(line["weight"]) for line in lines[5:]]
+    assert_allclose(weights, [given.weight for given in session.answers.values()][5:], rtol=1e-5)
     assert_allclose(list(session.state()["error"].values())[:3], list(error_by_hand(session).values())[:3])
 
 
 def error_by_hand(session):
     """The error by public methods alone: each row is predicted by a model without its fold."""
-    rows, drawn = list(session.answers), [r for r, a in session.answers.items() if a.purpose == ESTIMATE]
+    rows, drawn = list(session.answers), [r for r, a in session.answers.items() if a.weight]
     X = session.adapter.vectorizer_.transform(session.documents)
     learnt = rows[: session.state()["n_learnt"]]
     wrong = []
@@ -122,19 +138,21 @@ def error_by_hand(session):
         if rest:
             model.update(X[rest], np.array([session.answers[r].label for r in rest], dtype=object))
         wrong.append(model.predict(X[[row]])[0] != session.answers[row].label)
-    low, high = stats.binomtest(int(sum(wrong)), len(wrong)).proportion_ci(method="wilson")
-    return {"error": np.mean(wrong), "low": low, "high": high}
+    n, N = len(drawn), len(session._compared) - QUESTIONS
+    factors = (N - n) / (N - np.arange(1, n + 1))
+    weight = 1 + factors * (np.array([session.answers[row].weight for row in drawn]) - 1)
+    return measure_error(np.array(wrong), weight)
 
 
 def test_undo_takes_back_label_file_and_error(start, adapted):
     session, truth = start(), adapted[2]
-    label_rows(session, truth, 3)
+    label_rows(session, truth, QUESTIONS + 3)
     before = session.state()["error"]["n"], session.path.read_text()
     (row,) = label_rows(session, truth, 1)
     assert session.undo() == row
     assert (session.state()["error"]["n"], session.path.read_text()) == before
     assert session.next_row()["row"] == row
-    for _ in range(3):
+    for _ in range(QUESTIONS + 3):
         session.undo()
     assert session.undo() is None
     assert read_file(session.path) == []
@@ -238,12 +256,15 @@ def test_the_goal_measures_to_ten_points(expected, n_rows, goal):
 def test_the_goal_does_not_move_and_the_advice_says_what_more_labels_add(start, adapted):
     session, truth = start(), adapted[2]
     goal = session.goal
+    assert session.state()["advice"].startswith("5 questions to decide between the stories.")
+    label_rows(session, truth, QUESTIONS)
+    assert session.state()["advice"] == f"Label {goal} rows: each measures the error and teaches."
     for n in range(1, 7):
         label_rows(session, truth, 1)
         assert session.state()["goal"] == goal
         assert session.state()["advice"].startswith(f"{n} of {goal} rows are labelled. Go on to {goal}")
     assert start().goal == goal, "nor with another session"
-    said = advise({"error": 0.2, "low": 0.1, "high": 0.3, "n": 60}, 60, can_learn=False)
+    said = advise({"error": 0.2, "low": 0.1, "high": 0.3, "n": 60}, 60)
     assert said.startswith(
         "The goal of 60 rows is reached: you can stop. 20 more would narrow the interval by 1.3"
     )
@@ -251,11 +272,11 @@ def test_the_goal_does_not_move_and_the_advice_says_what_more_labels_add(start, 
 
 def test_labels_compare_the_model_before_and_after(start, adapted):
     session, truth = start(), adapted[2]
-    rows = label_rows(session, truth, 12)
+    rows = label_rows(session, truth, QUESTIONS + 12)[QUESTIONS:]
     state, (adapter, texts, _) = session.state(), adapted
     labels = np.array([truth[texts[row]] for row in rows])
     first = adapter.predict([texts[row] for row in rows]) != labels
-    assert state["before"]["error"] == pytest.approx(first.mean())
+    assert state["before"]["error"] == pytest.approx(np.average(first, weights=session._weigh(rows)))
     gain = state["difference"]
     assert gain["gain"] == pytest.approx(state["before"]["error"] - state["error"]["error"])
     assert gain["low"] <= gain["gain"] <= gain["high"]
@@ -265,16 +286,18 @@ def test_labels_compare_the_model_before_and_after(start, adapted):
     assert wrong == pytest.approx(state["error"]["error"])
 
 
-def test_rows_that_were_asked_for_count_as_drawn_when_their_turn_comes(start, adapted):
-    session, truth = start(), adapted[2]
-    asked = label_rows(session, truth, 3, PREDICTIONS)
-    assert session.state()["error"]["measured"] is False
-    label_rows(session, truth, 4)
-    order = session._order
-    last = max(order.index(row) for row, given in session.answers.items() if row not in asked)
-    for row in asked:
-        is_drawn = session.answers[row].purpose == ESTIMATE
-        assert is_drawn == (order.index(row) < last)
+def test_labels_of_another_file_count_by_the_rows_that_they_stand_for(start, adapted):
+    texts, truth = adapted[1], adapted[2]
+    lines = [
+        f'"{text}",{truth[text]},estimate,{weight}'
+        for text, weight in zip(texts[:8], [9, 3] * 4, strict=True)
+    ]
+    session = start()
+    session.path.write_text("text,label,sampled,weight\n" + "\n".join(lines) + "\n")
+    session = start()
+    assert [given.weight for given in session.answers.values()] == pytest.approx([1.5, 0.5] * 4)
+    assert session.state()["error"]["n"] == 8
+    assert session._questions == [], "five labels have settled it"
 
 
 def test_doubtful_rows_have_the_smallest_margins():
@@ -283,23 +306,17 @@ def test_doubtful_rows_have_the_smallest_margins():
     assert_allclose(measure_margins(np.array([[0.3, 0.7]])), [0.4])
 
 
-def test_of_several_classes_the_rows_asked_for_are_those_of_small_margins(topics, tmp_path, monkeypatch):
+def test_of_several_classes_doubtful_rows_are_drawn_more_often(topics, tmp_path):
     adapter, texts, _ = topics
     session = LabelSession(adapter, texts, tmp_path / "labels.csv")
-    offered = []
-
-    def ask(X, n, **options):
-        offered.append(X)
-        return np.arange(n)
-
-    monkeypatch.setattr(session.classifier, "ask", ask, raising=False)
-    monkeypatch.setattr("undrift.app.labelling.N_DOUBTFUL", 40)
-    session.next_row(PREDICTIONS)
-    margins = measure_margins(adapter.predict_proba(texts))
-    (X,) = offered
-    found = measure_margins(adapter.classifier_.predict_proba(X))
-    assert len(found) == 40
-    assert found.max() <= np.sort(margins)[44]
+    session._questions = []
+    rows = [session.next_row(tab=str(n))["row"] for n in range(60)]
+    assert len(set(rows)) == 60, "tabs get different rows"
+    doubts = 1 - adapter.predict_proba(texts).max(axis=1)
+    assert doubts[rows].mean() > doubts.mean()
+    weights = [session._drawn[row] for row in rows]
+    assert np.corrcoef(weights, doubts[rows])[0, 1] < -0.5
+    assert max(weights) <= 2 + 1e-9, "half of the draws take all rows alike"
 
 
 def test_every_answer_weighs_the_readings(start, adapted):

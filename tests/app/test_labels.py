@@ -219,7 +219,11 @@ def test_ask_writes_rows_with_all_their_columns(files, model, purpose):
     assert summary["asked"] == len(rows) == 12
     assert len({row["id"] for row in rows}) == 12
     assert all(files["texts"][int(row["id"])] == row["text"] for row in rows)
-    assert {(row["label"], row["sampled"]) for row in rows} == {("", purpose)}
+    assert {row["label"] for row in rows} == {""}
+    n_questions = 5 if purpose == "predictions" else 0
+    assert summary["questions"] == n_questions
+    sampled = ["predictions"] * n_questions + ["estimate"] * (12 - n_questions)
+    assert [row["sampled"] for row in rows] == sampled
     expected, weights = load_model(model).ask(
         files["texts"], 12, purpose, return_weights=True, random_state=0
     )
@@ -228,7 +232,8 @@ def test_ask_writes_rows_with_all_their_columns(files, model, purpose):
         assert_allclose([float(row["weight"]) for row in rows], weights, rtol=1e-5)
         assert_allclose(sum(weights), 120)
     else:
-        assert {row["weight"] for row in rows} == {""}
+        assert [row["weight"] for row in rows[:5]] == [""] * 5
+        assert_allclose([float(row["weight"]) for row in rows[5:]], weights[5:], rtol=1e-5)
 
 
 def test_update_learns_and_measures_what_was_drawn_for_an_estimate(files, model):

@@ -13,7 +13,13 @@ from tests.helpers.exact import ExactClassifier
 from undrift import MSDAClassifier, UndriftWarning, load_model, save_model
 from undrift.method import classifier as module
 from undrift.method import readings
-from undrift.method.asking import choose_for_estimate, choose_for_predictions, choose_questions
+from undrift.method.asking import (
+    choose_for_estimate,
+    choose_questions,
+    draw_rows,
+    list_chances,
+    weigh_draws,
+)
 from undrift.method.jury import measure_information, mix
 from undrift.method.settings import Settings
 
@@ -291,21 +297,59 @@ def test_questions_are_drawn_among_the_most_telling(rng):
     assert len(choose_questions(votes, p, 0.2, 40, np.random.RandomState(0))) == 40
 
 
-def test_rows_are_chosen_by_the_change_that_is_expected_of_their_labels(rng):
-    """Greedily, each with the covariance after those before it inverted from scratch."""
-    X, p = rng.normal(size=(12, 4)), softmax(rng.normal(size=(12, 3)), axis=1)
-    K = X @ X.T / np.mean((X**2).sum(axis=1))
-    undecided, known, expected = 1 - (p**2).sum(axis=1), [3], []
-    for _ in range(4):
-        cross = K[:, known]
-        S = K - cross @ np.linalg.inv(K[np.ix_(known, known)] + 0.5 * np.eye(len(known))) @ cross.T
-        worth = [sum(undecided[z] * S[z, x] ** 2 for z in range(12)) / (S[x, x] + 0.5) for x in range(12)]
-        for x in known:
-            worth[x] = -1
-        known.append(int(np.argmax(worth)))
-        expected.append(known[-1])
-    assert choose_for_predictions(X, p, 4, np.array([3])).tolist() == expected
-    assert len(choose_for_predictions(X, p, 50, np.array([3]))) == 11
+def test_rows_drawn_at_once_have_the_probability_that_is_said(rng):
+    chances = list_chances(rng.uniform(0.01, 0.5, size=12), rng.integers(1, 5, size=12))
+    counts, said = np.zeros(12), np.zeros(12)
+    for seed in range(4000):
+        rows, probability = draw_rows(chances, 5, np.random.RandomState(seed))
+        assert len(set(rows.tolist())) == 5
+        counts[rows] += 1
+        said[rows] = probability
+    assert said.sum() == pytest.approx(5)
+    assert_allclose(counts / 4000, said, atol=0.04)
+    rows, probability = draw_rows(chances, 40, np.random.RandomState(0))
+    assert sorted(rows.tolist()) == list(range(12))
+    assert (probability == 1).all()
+    rows, probability = draw_rows(np.array([0.9, 0.05, 0.05]), 2, np.random.RandomState(0))
+    assert_allclose(probability, np.where(rows == 0, 1.0, 0.5))
+
+
+def test_rows_that_were_asked_for_measure_the_error_by_their_weights():
+    """Over many draws the weighted mistakes are those of all rows but the questions."""
+    X, y, Z, z = make_domains(shift=0.9)
+    model = make().fit(X, y, Z)
+    wrong, errors = model.predict(Z) != z, []
+    for seed in range(150):
+        rows, weights = model.ask(Z, 25, return_weights=True, random_state=seed)
+        assert (weights[:5] == 0).all()
+        assert (weights[5:] > 0).all()
+        rest = np.setdiff1d(np.arange(len(Z)), rows[:5])
+        errors.append(weights[5:] @ wrong[rows[5:]] - wrong[rest].sum())
+        assert weights.sum() == pytest.approx(len(rest), rel=0.35)
+    assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(len(errors)) + 1e-9
+
+
+def test_a_mean_over_drawn_rows_has_no_bias(rng):
+    """Doubtful rows are drawn more often, one after another; the weighted mean is that of all rows."""
+    doubts = rng.uniform(0.02, 0.5, size=30)
+    value = (rng.uniform(size=30) < doubts).astype(float)
+    means, doubtful = [], []
+    for _ in range(3000):
+        free, drawn, weights = list(range(30)), [], []
+        for _ in range(12):
+            chances = list_chances(doubts[free], np.ones(len(free)))
+            assert chances.sum() == pytest.approx(1)
+            assert chances.min() >= 0.5 / len(free)
+            k = rng.choice(len(free), p=chances)
+            weights.append(1 / (chances[k] * len(free)))
+            drawn.append(free.pop(k))
+        counts = weigh_draws(np.array(weights), len(free))
+        means.append(np.mean(counts * value[drawn]))
+        doubtful.append(doubts[drawn].mean())
+    assert abs(np.mean(means) - value.mean()) < 4 * np.std(means) / np.sqrt(len(means))
+    assert np.mean(doubtful) > doubts.mean() + 0.01
+    assert_array_equal(weigh_draws(np.array([0.5, 3.0]), 0), [1, 1])
+    assert_allclose(list_chances(np.zeros(3), np.array([1, 1, 2])), [0.25, 0.25, 0.5])
 
 
 def test_estimates_are_stratified():
@@ -339,7 +383,7 @@ def test_asked_rows_have_no_label_and_differ():
     rows, weights = model.ask(Z, 20, "estimate", return_weights=True)
     assert rows.min() >= 30
     assert weights.sum() == pytest.approx(40)  # rows without a label
-    assert (model.ask(Z, 20, return_weights=True)[1] == 0).all()
+    assert (model.ask(Z, 20, return_weights=True)[1] > 0).all(), "five labels have decided"
     assert len(model.ask(Z, 10_000)) == 40
     model.update(Z, z)
     for purpose in module.PURPOSES:

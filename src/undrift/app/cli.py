@@ -358,8 +358,8 @@ def ask(
     n: int = option(50, "How many rows to ask for.", "N", names="--n", min=1),
     purpose: Literal["predictions", "estimate"] = option(
         "predictions",
-        "predictions: rows whose labels change predictions most; estimate: rows drawn at random, to measure "
-        "the error.",
+        "predictions: five rows that decide between readings, then rows drawn at random, doubtful ones more "
+        "often; estimate: drawn rows alone, half of them among changed predictions.",
         names="--for",
     ),
     out: Path = option(..., "Where the rows are written.", "FILE"),

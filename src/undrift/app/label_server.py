@@ -21,7 +21,7 @@ from ..errors import UndriftError, count
 from . import terminal
 from .domains import read_domains
 from .job import LabelJob, PredictJob, ShowStage, UpdateJob, ignore_stage
-from .labelling import ESTIMATE, LabelSession
+from .labelling import LabelSession
 from .predict import open_model, run_predict
 from .terminal import describe_file
 from .update import run_update
@@ -180,7 +180,6 @@ class LabelServer(ThreadingHTTPServer):
     def answer(self, method: str, path: str, given: dict[str, Any]) -> dict[str, Any]:
         """Answer a request of the API; `given` holds its query or body."""
         session, tab = self.session, str(given.get("tab", ""))
-        purpose = str(given.get("mode", ESTIMATE))
         if (method, path) == ("POST", "/api/finish"):
             self.is_finished.set()
             self.is_closing.wait()
@@ -192,11 +191,11 @@ class LabelServer(ThreadingHTTPServer):
             if self.is_finished.is_set() and method == "POST":
                 raise RequestError(HTTPStatus.CONFLICT, "the session is finished: run undrift label again")
             if (method, path) == ("GET", "/api/next"):
-                return session.next_row(purpose, tab)
+                return session.next_row(tab)
             if (method, path) == ("GET", "/api/state"):
                 return session.state()
             if (method, path) == ("POST", "/api/label"):
-                session.answer(given.get("row"), given.get("label"), purpose, tab)
+                session.answer(given.get("row"), given.get("label"), tab)
                 return session.state()
             if (method, path) == ("POST", "/api/undo"):
                 return {"row": session.undo(tab)} | session.state()

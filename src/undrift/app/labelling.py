@@ -1,4 +1,8 @@
-"""A labelling session: rows to label, labels that are saved at once, and a model that learns them."""
+"""A labelling session: rows to label, labels that are saved at once, and a model that learns them.
+
+The first rows are questions that decide between readings. Every other row is drawn with a known probability,
+doubtful rows more often, and counts in the measured error by the inverse: its label teaches and measures.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +22,21 @@ from scipy import stats
 from ..errors import count
 from ..files import write_text_atomically
 from ..inputs import spell_label
-from ..method import predict_codes
+from ..method import N_QUESTIONS, find_doubts, list_chances, predict_codes, weigh_draws
 from ..scoring import (
     confuse_labels,
     describe_shares,
-    gain_interval,
     list_mistakes,
     measure_classes,
     measure_error,
-    measure_margins,
+    measure_gain,
 )
 from ..text import TextAdapter, hash_text
 from .labels import ESTIMATE, N_FOLDS, PREDICTIONS, read_labels
 from .tables import open_table
 
 LEARN_EVERY = 5  # labels
-N_ASKED, N_DOUBTFUL = 10, 200  # rows that are asked for at once, among the least certain ones
-MOST_COMPARED = 1_000  # rows, drawn at random, whose predictions are compared before and after learning
+MOST_COMPARED = 1_000  # rows, drawn at random, that are asked for and whose predictions are compared
 N_SHOWN = 5  # changed predictions that are listed
 SNIPPET = 160  # characters of each
 GOAL_WIDTH = 0.1  # half width of the interval that the goal of labels is set for
@@ -44,10 +46,10 @@ N_MISTAKES = 5  # pairs of classes that are listed
 
 
 class Answer(NamedTuple):
-    """The label of a row, and the purpose for which the row was shown."""
+    """The label of a row, and its weight in the measured error: 0 for a question."""
 
     label: str
-    purpose: str
+    weight: float
 
 
 class LabelSession:
@@ -80,7 +82,8 @@ class LabelSession:
         self._skipped: set[int] = set()
         self._others: list[list[str]] = []  # lines of the file of labels whose text is not in these rows
         self._history: list[tuple[str, int, Answer | None]] = []
-        self._lent: dict[str, int] = {}  # the row that each tab shows
+        self._shown: dict[str, list[int]] = {}  # rows that a tab shows, and those to which undo went back
+        self._drawn: dict[int, float] = {}  # rows drawn by their chances, and their weights
         self._read()
         self._base = self.classifier = adapter.classifier_
         self.can_learn = getattr(self._base, "memory_", None) is not None
@@ -91,7 +94,7 @@ class LabelSession:
             self.classifier = self._base
         self._n_learnt = 0
         self._learnt: dict[int, str] = {}  # labels that the classifier has learnt
-        self._asked: list[int] = []
+        self._questions = self._ask() if self.can_learn else []
         self._predicted: dict[int, int] = {}  # classes of rows drawn at random, each without its label
         self._first: dict[int, int] = {}  # the same by the model before any label
         self._expected = self._describe(self._base)["expected_error"]
@@ -101,38 +104,53 @@ class LabelSession:
 
     # rows and answers
 
-    def next_row(self, purpose: str = ESTIMATE, tab: str = "") -> dict[str, Any]:
-        """Return the next row for a purpose; `row` is None where all are done. Tabs get different rows."""
-        if purpose not in (ESTIMATE, PREDICTIONS):
-            raise ValueError(f"the mode is {ESTIMATE} or {PREDICTIONS}; got {purpose!r}")
-        order = self._order if purpose == ESTIMATE or not self.can_learn else self._list_doubtful()
-        self._lent.pop(tab, None)
-        free = [row for row in order if row not in self._skipped and row not in self.answers]
-        if purpose == ESTIMATE and free:  # labelled rows that come first in the random order count as drawn
-            drawn = [row for row in order[: order.index(free[0])] if row in self.answers]
-            self.answers |= {row: self.answers[row]._replace(purpose=ESTIMATE) for row in drawn}
-        row = next((row for row in free if row not in self._lent.values()), free[0] if free else None)
+    def next_row(self, tab: str = "") -> dict[str, Any]:
+        """Return the next row of a tab; `row` is None where all are done. Tabs get different rows."""
+        mine = [row for row in self._shown.get(tab, []) if self._is_free(row)]
+        row = mine[-1] if mine else self._choose_row()
         if row is not None:
-            self._lent[tab] = row
+            self._shown[tab] = mine or [row]
+        n_left = sum(map(self._is_free, self._order))
         text = None if row is None else self.documents[row]
-        return {"row": row, "text": text, "mode": purpose, "classes": self.classes, "n_left": len(free)}
+        is_question = row in self._questions
+        return {
+            "row": row,
+            "text": text,
+            "is_question": is_question,
+            "classes": self.classes,
+            "n_left": n_left,
+        }
 
-    def _list_doubtful(self) -> list[int]:
-        """Return rows that are most worth learning, chosen anew when all of the last are done."""
-        if not any(row not in self.answers and row not in self._skipped for row in self._asked):
-            done, classifier = self.answers.keys() | self._skipped, self.classifier
-            scores = self._score(classifier, self._compared)
-            scores = scores[:, 0] if scores.shape[1] == 1 else scores
-            margins = measure_margins(classifier.scores_to_proba(scores, target=self.target))
-            order = [self._compared[i] for i in np.argsort(margins, kind="stable")]
-            free = [row for row in order if row not in done][:N_DOUBTFUL]
-            self._asked = []
-            if free:
-                asked = classifier.ask(self._X[free], N_ASKED, target=self.target, random_state=0)
-                self._asked = [free[i] for i in asked.tolist()]
-        return self._asked
+    def _is_free(self, row: int) -> bool:
+        return row not in self.answers and row not in self._skipped
 
-    def answer(self, row: Any, label: Any, purpose: str = ESTIMATE, tab: str = "") -> None:
+    def _choose_row(self) -> int | None:
+        """Return a question that is left, else a row that is drawn, else any; None where all are done."""
+        shown = {row for rows in self._shown.values() for row in rows}
+        question = next((row for row in self._questions if self._is_free(row) and row not in shown), None)
+        if question is not None:
+            return question
+        free = [i for i, row in enumerate(self._compared) if self._is_free(row) and row not in shown]
+        if not free:
+            rest = [row for row in self._order if self._is_free(row)]
+            return next((row for row in rest if row not in shown), rest[0] if rest else None)
+        chances = list_chances(self._doubts[free], np.ones(len(free)))
+        rng = np.random.default_rng([len(self.answers), len(self._skipped), len(free)])
+        drawn = int(rng.choice(len(free), p=chances))
+        row = self._compared[free[drawn]]
+        self._drawn[row] = float(1 / (chances[drawn] * len(free)))
+        return row
+
+    def _ask(self) -> list[int]:
+        """Return the rows whose labels decide most between readings, none where there is one reading."""
+        n = N_QUESTIONS - len(self.answers)
+        free = [row for row in self._compared if self._is_free(row)]
+        if n <= 0 or not free or len(self.weigh_readings()) < 2:
+            return []
+        asked = self._base.ask(self._X[free], n, target=self.target, random_state=0)
+        return [free[i] for i in asked.tolist()]
+
+    def answer(self, row: Any, label: Any, tab: str = "") -> None:
         """Save the label of a row, or skip the row where the label is None; learn after every few labels.
 
         Where it cannot be saved, the session stays as it was.
@@ -145,13 +163,13 @@ class LabelSession:
         if label is None:
             self._skipped.add(row)
         else:
-            purpose = ESTIMATE if ESTIMATE in (purpose, before and before.purpose) else PREDICTIONS
-            self._keep(row, Answer(spell_label(label), purpose))
+            weight = before.weight if before else self._drawn.get(row, 0.0)
+            self._keep(row, Answer(spell_label(label), weight))
             self._skipped.discard(row)
         self._history.append((tab, row, before))
         if before is not None or len(self.answers) - self._n_learnt >= LEARN_EVERY:
             self.learn()
-        elif label is not None and purpose == ESTIMATE:  # the model has not learnt it yet
+        elif label is not None and self.answers[row].weight:  # the model has not learnt it yet
             self._predicted |= self._predict_rows(self.classifier, [row])
             self._first |= self._predict_rows(self._base, [row])
 
@@ -164,6 +182,7 @@ class LabelSession:
         if row not in self._skipped:
             self._keep(row, before)
         self._skipped.discard(row)
+        self._shown[tab] = [*self._shown.get(tab, []), row]
         del self._history[k]
         self.learn()
         return row
@@ -190,8 +209,12 @@ class LabelSession:
                 weight = "" if given.sampled == PREDICTIONS else f"{given.weight:g}"
                 self._others.append([given.text, given.label, given.sampled or "", weight])
             else:
-                purpose = PREDICTIONS if given.sampled == PREDICTIONS else ESTIMATE
-                self.answers[self._row_of[key]] = Answer(given.label, purpose)
+                counted = 0.0 if given.sampled == PREDICTIONS else given.weight
+                self.answers[self._row_of[key]] = Answer(given.label, counted)
+        weights = [answer.weight for answer in self.answers.values() if answer.weight]
+        mean = float(np.mean(weights)) if weights else 1.0
+        for row, answer in self.answers.items():  # elsewhere it is the number of rows that one stands for
+            self.answers[row] = Answer(answer.label, answer.weight / mean)
 
     def _save(self, answers: dict[int, Answer]) -> None:
         if self._find_stamp() != self._stamp:
@@ -201,8 +224,9 @@ class LabelSession:
         empty = [""] * (len(self.columns) - 1)
         write([*self.columns, "label", "sampled", "weight"])
         for row, given in answers.items():
-            weight = "1" if given.purpose == ESTIMATE else ""
-            write([self.documents[row], *empty, given.label, given.purpose, weight])
+            sampled = ESTIMATE if given.weight else PREDICTIONS
+            weight = f"{given.weight:.6g}" if given.weight else ""
+            write([self.documents[row], *empty, given.label, sampled, weight])
         for text, *rest in self._others:
             write([text, *empty, *rest])
         write_text_atomically(self.path, out.getvalue())
@@ -223,8 +247,12 @@ class LabelSession:
         self._before = self._codes
         self.classifier = self._learn(list(self.answers))
         self._learnt = {row: given.label for row, given in self.answers.items() if self.can_learn}
-        self._codes = self._predict(self.classifier, self._compared)
-        self._n_learnt, self._asked = len(self.answers), []
+        scores = self._score(self.classifier, self._compared)
+        self._codes = predict_codes(scores)
+        given = scores[:, 0] if scores.shape[1] == 1 else scores
+        P = self.classifier.scores_to_proba(given, target=self.target)
+        self._doubts = find_doubts(P, self._codes)
+        self._n_learnt = len(self.answers)
         self._predicted = self._cross_fit()
         self._first = self._predict_rows(self._base, list(self._predicted))
 
@@ -256,7 +284,7 @@ class LabelSession:
     def _cross_fit(self) -> dict[int, int]:
         """Return the predicted classes of rows drawn at random, each without its own label."""
         rows = list(self.answers)
-        drawn = [row for row in rows if self.answers[row].purpose == ESTIMATE]
+        drawn = [row for row in rows if self.answers[row].weight]
         fold = {row: i % N_FOLDS for i, row in enumerate(drawn)}
         predicted: dict[int, int] = {}
         for k in sorted(set(fold.values())):
@@ -264,8 +292,16 @@ class LabelSession:
             predicted |= self._predict_rows(classifier, [row for row in drawn if fold[row] == k])
         return predicted
 
+    def _weigh(self, rows: list[int]) -> np.ndarray:
+        """Return the weights of drawn rows in the measured error."""
+        drawn = {row: given.weight for row, given in self.answers.items() if given.weight}
+        n_left = sum(map(self._is_free, self._compared))
+        counts = weigh_draws(np.array([*drawn.values()]), n_left)
+        weight = dict(zip(drawn, counts.tolist(), strict=True))
+        return np.array([weight[row] for row in rows])
+
     def _measure(self) -> dict[str, Any]:
-        """Return errors on rows drawn at random: now, before any label, their difference, and by class.
+        """Return errors on drawn rows: now, before any label, their difference, and by class.
 
         All are None without such a row.
         """
@@ -273,18 +309,15 @@ class LabelSession:
         if not self._predicted:
             return dict.fromkeys(names)
         rows, n = list(self._predicted), len(self._predicted)
+        weight = self._weigh(rows)
         truth = np.array([self.classes.index(self.answers[row].label) for row in rows])
         before, after = (np.array([codes[row] for row in rows]) for codes in (self._first, self._predicted))
-        corrected = float(np.mean((before != truth) & (after == truth)))
-        spoilt = float(np.mean((before == truth) & (after != truth)))
-        low, high = gain_interval(corrected, spoilt, n)
-        confusion = confuse_labels(truth, after, np.ones(n), self.classes)
+        confusion = confuse_labels(truth, after, weight, self.classes)
         errors = [
-            measure_error(codes != truth, np.ones(n)) | {"n": n, "measured": True}
-            for codes in (after, before)
+            measure_error(codes != truth, weight) | {"n": n, "measured": True} for codes in (after, before)
         ]
-        difference = {"gain": corrected - spoilt, "low": low, "high": high}
-        by_class = measure_classes(truth, after, np.ones(n), self.classes)
+        difference = measure_gain(before != truth, after != truth, weight)
+        by_class = measure_classes(truth, after, weight, self.classes)
         mistakes = list_mistakes(confusion, self.classes, N_MISTAKES)
         return dict(zip(names, (*errors, difference, by_class, mistakes), strict=True))
 
@@ -335,6 +368,7 @@ class LabelSession:
             "n_rows": len(self._order),
             "n_learnt": self._n_learnt if self.can_learn else 0,
             "goal": self.goal,
+            "n_questions": sum(map(self._is_free, self._questions)),
             "error": measured["error"] or known["expected_error"],
             "expected": self._expected,
             "before": measured["before"],
@@ -342,7 +376,7 @@ class LabelSession:
             "by_class": {"expected": known["by_class"], "measured": measured["by_class"]},
             "mistakes": measured["mistakes"] or [],
             "readings": self.weigh_readings(),
-            "advice": advise(measured["error"], self.goal, self.can_learn),
+            "advice": advise(measured["error"], self.goal, sum(map(self._is_free, self._questions))),
             "shares": known["target_shares"] or predicted,
             "shares_interval": (known["target_shares_interval"] or {}) if known["target_shares"] else None,
             "changed": {
@@ -382,17 +416,22 @@ def set_goal(expected: dict[str, Any] | None, n_rows: int) -> int:
     return min(max(LEAST_GOAL, min(MOST_GOAL, 10 * math.ceil(n / 10))), n_rows)
 
 
-def advise(error: dict[str, Any] | None, goal: int, can_learn: bool) -> str:
-    """Say how far the goal of labels is, or that it is reached and what more labels would add."""
+def advise(error: dict[str, Any] | None, goal: int, n_questions: int = 0) -> str:
+    """Say how far the goal of labels is, or that it is reached and what more labels would add.
+
+    `n_questions` are left, which measure nothing.
+    """
+    if n_questions:
+        begin = f"{count(n_questions, 'question')} to decide between the stories."
+        return f"{begin} Then rows are drawn that measure the error and teach: {goal} are the goal."
     if error is None:
-        return f"Label {count(goal, 'row')} drawn at random: they measure the error."
+        return f"Label {count(goal, 'row')}: each measures the error and teaches."
     n = error["n"]
     if n < goal:
         return f"{n} of {goal} rows are labelled. Go on to {goal}, whatever the numbers say until then."
     half = (error["high"] - error["low"]) / 2
     gain = 100 * half * (1 - math.sqrt(n / (n + MORE)))
-    more = " Labels of doubtful rows can still lower the error." if can_learn else ""
     return (
         f"The goal of {count(goal, 'row')} is reached: you can stop. {MORE} more would narrow the interval "
-        f"by {gain:.1f} points on either side.{more}"
+        f"by {gain:.1f} points on either side."
     )

@@ -12,9 +12,17 @@ import numpy as np
 
 from ..core import Rows as Matrix
 from ..errors import count, warn
-from ..method import list_row_keys
+from ..inputs import spell_label
+from ..method import N_QUESTIONS, list_row_keys
 from ..persist import save_model
-from ..scoring import describe_expected, describe_shares, error_interval, list_shares
+from ..scoring import (
+    describe_expected,
+    describe_gain,
+    describe_shares,
+    list_shares,
+    measure_error,
+    measure_gain,
+)
 from ..text import TextAdapter
 from .domains import open_rows, read_domains, refuse_overwriting
 from .drift import describe_target
@@ -32,7 +40,6 @@ from .labels import (
 )
 from .predict import open_model
 from .stories import name_winner
-from .summary import sum_mistakes
 from .tables import Style, TableError, with_added, write_table
 from .terminal import describe_file
 
@@ -62,7 +69,10 @@ def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]
     rows, weights = adapter.ask(
         target.documents, job.n, job.purpose, target=name, return_weights=True, random_state=job.seed
     )
-    facts = {SAMPLED: job.purpose, WEIGHT: [round(float(w), 6) if w else None for w in weights]}
+    facts = {
+        SAMPLED: [ESTIMATE if w else PREDICTIONS for w in weights],
+        WEIGHT: [round(float(w), 6) if w else None for w in weights],
+    }
     with write_table(job.out, kinds, Style(target.delimiter, job.reading.safe_cells)) as write:
         write(target.frame.iloc[rows].assign(**facts))
     return {
@@ -71,6 +81,7 @@ def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]
         "out": str(job.out),
         "rows": target.n_rows,
         "asked": len(rows),
+        "questions": int(np.sum(weights == 0)),
         "purpose": job.purpose,
         "bad_rows": target.n_bad,
         "domain": job.domain,
@@ -79,9 +90,14 @@ def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]
 
 def describe_ask(summary: dict[str, Any]) -> Iterator[str]:
     """Say where the rows are, and the command that learns their labels."""
-    why = "to improve predictions" if summary["purpose"] == PREDICTIONS else "to estimate the error"
-    rows = count(summary["rows"], "row")
-    yield f"Wrote {summary['out']}: {summary['asked']:,} of {rows} to label, {why}."
+    n_questions, rows = summary["questions"], count(summary["rows"], "row")
+    n_drawn = summary["asked"] - n_questions
+    drawn = "drawn at random to measure the error"
+    if n_questions:
+        drawn = f"{count(n_questions, 'question')} to decide between readings" + (
+            f", and {count(n_drawn, 'row')} {drawn}" if n_drawn else ""
+        )
+    yield f"Wrote {summary['out']}: {summary['asked']:,} of {rows} to label, {drawn}."
     path = Path(summary["model"])
     command = ["undrift", "update", summary["model"], summary["out"]]
     command += ["--domain", summary["domain"]] if summary["domain"] else []
@@ -133,8 +149,7 @@ def _learn_labels(
         "n_labels": len(given),
         "n_unmatched": _count_unmatched(classifier, X, name),
         "expected_error_before": without.targets_[name]["expected_error"],
-        "measured_before": _measure_error(given, without.predict(X, target=name)),
-        "measured": _measure_error(given, cross_fit(without, labels)),
+        **_measure(given, without.predict(X, target=name), cross_fit(without, labels)),
     }
     show_stage("learning the labels", None)
     rows = classifier.list_rows(name)
@@ -159,22 +174,29 @@ def _count_unmatched(classifier: Any, X: Matrix, name: str) -> int:
     return sum(key not in known for key in keys)
 
 
-def _measure_error(given: Sequence[GivenLabel], predicted: np.ndarray) -> dict[str, Any] | None:
-    """Return the error on labels drawn at random or not asked for; None where these are too few."""
+def _measure(given: Sequence[GivenLabel], before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
+    """Return the errors on rows that were drawn or not asked for, and what labels changed.
+
+    All are None where these rows are too few.
+    """
     has_drawn = any(label.sampled == ESTIMATE for label in given)
     chosen = [
         i
         for i, label in enumerate(given)
-        if (label.sampled == ESTIMATE if has_drawn else label.sampled != PREDICTIONS)
+        if label.weight > 0 and (label.sampled == ESTIMATE if has_drawn else label.sampled != PREDICTIONS)
     ]
+    if len(chosen) < FEW_MEASURED:
+        return {"measured_before": None, "measured": None, "difference": None}
     weight = np.array([given[i].weight for i in chosen])
-    answers = [predicted[i] for i in chosen]
-    n, total, squares, wrong, *_ = sum_mistakes([given[i].label for i in chosen], weight, answers, answers)
-    if n < FEW_MEASURED or not total:
-        return None
-    error = float(wrong / total)
-    low, high = error_interval(error, total**2 / squares)
-    return {"rows": int(n), "error": error, "low": low, "high": high}
+    first, second = (
+        np.array([spell_label(predicted[i]) != spell_label(given[i].label) for i in chosen])
+        for predicted in (before, after)
+    )
+    return {
+        "measured_before": {"rows": len(chosen), **measure_error(first, weight)},
+        "measured": {"rows": len(chosen), **measure_error(second, weight)},
+        "difference": measure_gain(first, second, weight),
+    }
 
 
 def _take_batch(
@@ -232,15 +254,15 @@ def _is_contradicted(summary: dict[str, Any]) -> bool:
 
 def _describe_measured(summary: dict[str, Any]) -> Iterator[str]:
     """Say how many predictions are wrong by the labels, and where they contradict the expectation."""
-    measured, before = summary["measured"], summary["measured_before"]
+    measured = summary["measured"]
     if measured is None:
         yield (
             f"The error is not measured: that takes {FEW_MEASURED} labels of rows drawn at random "
-            "(undrift ask --for estimate)."
+            f"(undrift ask --n {FEW_MEASURED + N_QUESTIONS})."
         )
         return
     line = "{error:.1%} wrong (95% interval {low:.1%} to {high:.1%}), measured on {rows:,} labels, each "
-    line = line.format(**measured) + f"predicted without its own; {before['error']:.1%} before."
+    line = f"{line.format(**measured)}predicted without its own. {describe_gain(summary['difference'])}"
     if _is_contradicted(summary):
         expected = summary["expected_error_before"]["error"]
         line += f" Trust this, not the {expected:.0%} that was expected before."

@@ -1,7 +1,7 @@
 """`MSDAClassifier`: the method, from rows of every domain to the votes of the readings."""
 
 from .anchors import Anchors, Facts
-from .asking import choose_for_estimate
+from .asking import N_QUESTIONS, choose_for_estimate, find_doubts, list_chances, weigh_draws
 from .classifier import MSDAClassifier
 from .fit import Fitted, Memory, fit_problem
 from .layers import Learning, learn_layers

@@ -1,16 +1,14 @@
-"""Choose rows to label: those that decide between readings, that change predictions, or that measure."""
+"""Choose rows to label: those that decide between readings, and those that teach and measure."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core import Rows
-from ..inputs import as_array
 from .jury import measure_information
 
 N_QUESTIONS = 5  # labels that settle which reading is right
 _AMONG = 20  # most telling rows, of which questions are drawn
-_STRENGTH = 2.0  # precision of a label, against a label of the source
+_FLOOR = 0.5  # part of the draws that takes every row alike; the rest follows the doubt
 
 
 def choose_questions(
@@ -22,29 +20,53 @@ def choose_questions(
     return random_state.permutation(telling)[:n]
 
 
-def choose_for_predictions(X: Rows, p: np.ndarray, n: int, chosen: np.ndarray) -> np.ndarray:
-    """Choose n rows, one after another, beside those already `chosen`: their labels would change most.
+def find_doubts(p: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the probability that a prediction is wrong, of every row: (n,)."""
+    return 1 - np.take_along_axis(p, codes[:, None], axis=1)[:, 0]
 
-    The worth of a label of row x is the square of the change of scores that is expected of it, summed over
-    all rows z by how undecided they are: ``sum_z undecided_z S(z, x)^2 / (S(x, x) + noise)``, where S are the
-    inner products. Once a row is chosen its label counts as known, and S shrinks around it.
+
+def list_chances(doubts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the chance of every row to be drawn next; they sum to 1.
+
+    Half of it is alike for all rows, the rest goes with the standard deviation of a mistake. `counts` says
+    how many rows of a file equal a row. A drawn row counts by the inverse of its chance, so that the measured
+    error has no bias (Zrnic and Candès, 2024).
     """
-    S = as_array(X @ X.T).astype(np.float64)
-    S /= S.diagonal().mean() or 1.0
-    undecided, is_free, rows = 1 - (p**2).sum(axis=1), np.ones(len(p), dtype=bool), list[int]()
+    worth = counts * np.sqrt(doubts * (1 - doubts))
+    total = worth.sum()
+    return _FLOOR * counts / counts.sum() + (1 - _FLOOR) * (worth / total if total else counts / counts.sum())
 
-    def learn(x: int) -> None:
-        nonlocal S
-        is_free[x] = False
-        S = S - np.outer(S[:, x], S[x]) / (max(S[x, x], 0.0) + 1 / _STRENGTH)
 
-    for x in chosen.tolist():
-        learn(x)
-    while len(rows) < n and is_free.any():
-        worth = undecided @ S**2 / (np.maximum(S.diagonal(), 0) + 1 / _STRENGTH)
-        rows.append(int(np.argmax(np.where(is_free, worth, -np.inf))))
-        learn(rows[-1])
-    return np.array(rows, dtype=int)
+def weigh_draws(weights: np.ndarray, n_left: int) -> np.ndarray:
+    """Return how much rows count that were drawn one after another, in their order, where `n_left` are left.
+
+    `weights` are the chance that any of the rows left had, over that of the drawn one. The fewer rows are
+    left, the more alike drawn ones count (Farquhar, Gal and Rainforth, 2021).
+    """
+    n = len(weights)
+    if not n_left:
+        return np.ones(n)
+    return np.maximum(1 + n_left / (n + n_left - np.arange(1, n + 1)) * (weights - 1), 1e-6)
+
+
+def draw_rows(
+    chances: np.ndarray, n: int, random_state: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw n rows at once, and return the probability that each of them had to be among them.
+
+    It is n times the chance, or 1 where that is more. The draw is systematic, in random order.
+    """
+    n = min(n, len(chances))
+    probability, is_sure = n * chances, np.zeros(len(chances), dtype=bool)
+    while (probability[~is_sure] > 1).any():
+        is_sure |= probability >= 1
+        rest = chances[~is_sure].sum()
+        probability = np.where(is_sure, 1.0, chances * (n - is_sure.sum()) / (rest or 1.0))
+    order = random_state.permutation(len(chances))
+    steps = np.cumsum(probability[order])
+    places = np.searchsorted(steps, random_state.uniform() + np.arange(n), side="right")
+    rows = order[np.minimum(places, len(order) - 1)]
+    return rows, probability[rows]
 
 
 def choose_for_estimate(

@@ -27,7 +27,14 @@ from ..inputs import (
     to_host,
 )
 from ..msda import MSDA
-from .asking import N_QUESTIONS, choose_for_estimate, choose_for_predictions, choose_questions
+from .asking import (
+    N_QUESTIONS,
+    choose_for_estimate,
+    choose_questions,
+    draw_rows,
+    find_doubts,
+    list_chances,
+)
 from .fit import Fitted, Grid, Learnt, Memory, check_grid, fit_problem, learn_labels
 from .predictor import JuryPredictor
 from .problem import (
@@ -44,7 +51,7 @@ from .targets import describe_target, list_doubts, list_readings, measure_covera
 from .teacher import ONE, add_words, name_words, take_taught_rows
 
 PURPOSES = ("predictions", "estimate")  # of asking for labels
-_ASKED_ROWS = 1_000  # among which `ask` chooses
+_ASKED_ROWS = 1_000  # among which `ask` chooses questions
 _DEFAULTS = Settings()
 
 
@@ -468,13 +475,14 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
             How many to label.
         purpose : {"predictions", "estimate"}, default="predictions"
             "predictions": first the rows that decide between readings, until there are five labels, then rows
-            whose labels would change predictions most, each unlike those before it. "estimate": rows drawn at
-            random, half of them among those whose prediction differs from the source-only reading's.
+            drawn at random, doubtful ones more often: their labels teach, and measure the error by weight.
+            "estimate": rows drawn at random, half of them among those whose prediction differs from the
+            source-only reading's.
         target, sample_domain
             As for :meth:`update`.
         return_weights : bool, default=False
             Whether to return also how many rows each one stands for in an estimate, equal ones among them: 0
-            with "predictions".
+            for rows that decide between readings.
         random_state : int, RandomState or None, default=None
             Seed of the draws; by default that of the classifier.
 
@@ -491,9 +499,6 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         seed = self.random_state if random_state is None else random_state
         rng = check_random_state(0 if seed is None else seed)
         free, counts, n_known = self._list_unlabelled(to_host(X), domain)
-        if purpose == "predictions":
-            drawn = np.sort(rng.permutation(len(free))[: max(_ASKED_ROWS, 2 * n)])
-            free, counts = free[drawn], counts[drawn]
         if not len(free):
             rows, weights = free, np.zeros(0)
             return (rows, weights) if return_weights else rows
@@ -507,9 +512,14 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
             rows, weights = choose_for_estimate(is_changed, counts, n, rng)
         else:
             n_questions = min(n, max(0, N_QUESTIONS - n_known)) if np.sum(votes > 0) > 1 else 0
-            rows = choose_questions(votes, p, self.settings_.votes.doubt, n_questions, rng)
-            rows = np.concatenate([rows, choose_for_predictions(X[free], mixed, n - len(rows), rows)])
-            weights = np.zeros(len(rows))
+            among = np.sort(rng.permutation(len(free))[:_ASKED_ROWS])
+            rows = among[choose_questions(votes, p[:, among], self.settings_.votes.doubt, n_questions, rng)]
+            left = np.setdiff1d(np.arange(len(free)), rows)
+            codes = (np.log(np.maximum(mixed, 1e-12)) - self.list_priors()[k]).argmax(axis=1)
+            chances = list_chances(find_doubts(mixed, codes)[left], counts[left])
+            drawn, probability = draw_rows(chances, n - len(rows), rng)
+            weights = np.concatenate([np.zeros(len(rows)), counts[left][drawn] / probability])
+            rows = np.concatenate([rows, left[drawn]])
         return (free[rows], weights) if return_weights else free[rows]
 
     def _list_unlabelled(self, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:

@@ -14,7 +14,7 @@ from undrift.app.update import describe_update
 
 def ask(model, **options):
     command = ["ask", "--model", model, "--input", "kitchen.csv", "--text", "review", "--out", "ask.csv"]
-    return change_options([*command, "--n", "20"], **options)
+    return change_options([*command, "--n", "40"], **options)
 
 
 def update(model, **options):
@@ -34,7 +34,7 @@ def fill_labels(name="ask.csv"):
 def test_ask_label_update_predict(folder, undrift, succeed, model, purpose):
     status, out, err = undrift(*ask(model), "--for", purpose)
     assert (status, err) == (0, "")
-    assert "Wrote ask.csv: 20 of 100 rows to label" in out
+    assert "Wrote ask.csv: 40 of 100 rows to label" in " ".join(out.split())
     assert "undrift update " in out
     suggested = shlex.split(out[out.index("undrift update") :])
     assert suggested[-1] == f"{str(model).removesuffix('.safetensors')}-updated.safetensors"
@@ -45,19 +45,25 @@ def test_ask_label_update_predict(folder, undrift, succeed, model, purpose):
     assert f"Learnt {n_labels} labels" in out
     assert re.search(r"Class shares: negative .*[\d.]+% to [\d.]+%.*, positive", " ".join(out.split()))
     said = " ".join(out.split())
-    assert ("The error is not measured" in said) == (purpose == "predictions" or n_labels < 20)
+    drawn = {r["review"] for r in read_csv("ask.csv") if r["label"] and r["sampled"] == "estimate"}
+    given = {row["review"] for row in read_csv("ask.csv") if row["label"]}
+    texts = [row["review"] for row in read_csv("kitchen.csv")]
+    n_drawn, (n_equal, n_learnt) = len(drawn), (sum(t in each for t in texts) for each in (drawn, given))
+    assert [row["sampled"] for row in read_csv("ask.csv")][:5] == [purpose] * 5
+    assert ("The error is not measured" in said) == (n_drawn < 20)
+    assert (f"measured on {n_drawn} labels" in said) == (n_drawn >= 20)
+    assert ("the error" in said.split("without its own.")[-1]) == (n_drawn >= 20)
     assert re.search(r"\d+ of 100 predictions changed", said)
     predict = ["predict", "--input", "kitchen.csv", "--text", "review", "--out", "again.csv"]
     assert undrift(*predict, "--model", "new.safetensors", "--check")[0] == 0
     summary = json.loads(succeed(*update("new.safetensors", out="newer.safetensors"), "--json"))
     assert summary["n_labels"] == n_labels
-    assert summary["measured"] is None
     more = ["--labels", "ask.csv", "--json"]
     (target,) = json.loads(succeed(*ADAPT, *more))["targets"]
-    assert target["scored"] == (0 if purpose == "predictions" else n_labels)
+    assert target["scored"] == n_equal
     for uses, n_scored in (("train", 0), ("both", target["scored"])):
         summary = json.loads(succeed(*ADAPT, *more, "--use-labels", uses))
-        assert (summary["targets"][0]["scored"], summary["n_learnt"]) == (n_scored, n_labels)
+        assert (summary["targets"][0]["scored"], summary["n_learnt"]) == (n_scored, n_learnt)
 
 
 def test_texts_that_are_not_of_the_fit_are_counted(folder, undrift, model):
@@ -86,8 +92,10 @@ def test_labels_that_contradict_the_expected_error_say_so(tmp_path, expected, is
     votes = [{"weight": 0.24, "story": "Words moved."}, {"weight": 0.76, "story": "The mix moved."}]
     summary |= {"readings": votes, "measured": {"rows": 50, "error": 0.1, "low": 0.04, "high": 0.21}}
     before = {"error": expected, "low": 0.0, "high": 0.5}
+    summary |= {"difference": {"gain": 0.2, "low": 0.04, "high": 0.34}}
     said = " ".join(describe_update(summary | {"measured_before": measured, "expected_error_before": before}))
     assert ("Trust this, not the 5% that was expected before" in said) == is_contradicted
+    assert "The labels lowered the error by 20.0 points (4.0 to 34.0)." in said
     assert "Next: predict with it" in said
     assert said.count("Most likely (76% of the votes): The mix moved.") == 1
 

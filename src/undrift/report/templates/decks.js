@@ -103,6 +103,7 @@
     if (restored) last = `${plural(restored, "answer")} of an earlier visit restored. `;
     const deck = startLabelling({
       classes: decks.classes,
+      end: "Save the labels, or choose the other purpose.",
       help: {
         estimate: "Rows are drawn at random. The error estimate updates as you label. The prediction is hidden, so that it cannot sway you; skip only rows that nobody could label.",
         predictions: "The least certain rows. They teach most and are the hardest, so they do not move the verdict.",

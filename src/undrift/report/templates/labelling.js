@@ -81,7 +81,7 @@
     const show = ({ mode, place, text, result: says }) => {
       say(byId("deck-place"), place);
       byId("deck-help").textContent = backend.help[mode];
-      words.textContent = text === null ? "Save the labels, or choose the other purpose." : text;
+      words.textContent = text === null ? backend.end : text;
       words.scrollTop = 0;
       for (const button of all("#deck [data-code]")) button.disabled = text === null;
       for (const button of all("[data-mode]")) button.setAttribute("aria-pressed", String(button.dataset.mode === mode));

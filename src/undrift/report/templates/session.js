@@ -3,11 +3,11 @@
   const session = data.session;
   if (session) {
     const token = new URLSearchParams(location.search).get("token") || "", tab = Math.random().toString(36).slice(2);
-    let mode = "estimate", current = null, last = "", isFinished = false;
+    let current = null, last = "", isFinished = false;
     const ask = async (path, body) => {
       const options = { headers: { "X-Undrift-Token": token }, cache: "no-store" };
       if (body) Object.assign(options, { method: "POST", body: JSON.stringify({ ...body, tab }) });
-      const query = body ? "" : `?${new URLSearchParams({ mode, tab })}`;
+      const query = body ? "" : `?${new URLSearchParams({ tab })}`;
       let response = null;
       try {
         response = await fetch(`/api/${path}${query}`, options);
@@ -19,7 +19,6 @@
       return found;
     };
     const nameRow = (row) => `Row ${(row + 1).toLocaleString("en")}`;
-    const count = ({ error, n }) => `${Math.round(error * n)} of ${plural(n, "labelled row")} ${Math.round(error * n) === 1 ? "was" : "were"} predicted wrongly`;
     const bounds = ({ low, high }, level) => `${level}% interval ${percent(low)} to ${percent(high)}`;
     /* What the labels changed: no number says "worse" or "better" where its interval contains 0. */
     const compare = ({ difference, error }) => {
@@ -44,7 +43,7 @@
       }));
       byId("mistakes").replaceChildren(...mistakes.map(({ truth, predicted, share }) => {
         const item = make("li", {});
-        say(item, `${nameClass(truth)} taken for ${nameClass(predicted)}: ${Math.round(share * error.n)} of ${plural(error.n, "label")}`);
+        say(item, `${nameClass(truth)} taken for ${nameClass(predicted)}: ${percent(share)} of the rows, by ${plural(error.n, "label")}`);
         return item;
       }));
     };
@@ -55,7 +54,7 @@
       say(byId("headline"), !error ? "The error is not known yet."
         : error.error === null ? `The error is not known: expect ${percent(error.low)} to ${percent(error.high)} of the predictions to be wrong.`
         : isReached ? `${percent(error.error)} of the predictions are wrong (${bounds(error, 95)}).`
-        : isMeasured ? `So far ${count(error)} (${bounds(error, 95)}).`
+        : isMeasured ? `So far about ${percent(error.error)} of the predictions are wrong (${bounds(error, 95)}).`
         : `About ${percent(error.error)} of the predictions are expected to be wrong (${bounds(error, 90)}).`);
       say(byId("advice"), state.advice);
       byId("goal").value = isMeasured ? Math.min(error.n, session.goal) : 0;
@@ -80,24 +79,25 @@
       tell(state);
       current = await ask("next");
       const isOver = current.row === null;
-      return { mode, place: isOver ? "All rows are done" : `${nameRow(current.row)}${mode === "estimate" ? `, ${plural(current.n_left, "row")} left` : ""}`, text: current.text, result: last };
+      const place = isOver ? "All rows are done" : `${nameRow(current.row)}, ${current.is_question ? plural(state.n_questions, "question") : plural(current.n_left, "row")} left`;
+      return { mode: current.is_question ? "question" : "drawn", place, text: current.text, result: last };
     };
     startLabelling({
       classes: session.classes,
       keysOf: document,
       saves: true,
+      end: "Press Finish.",
       help: {
-        estimate: "Rows are drawn at random. They measure the error, and are learnt too.",
-        predictions: "The rows whose labels would change predictions most. They do not measure the error.",
+        question: "The stories disagree on this row: its label tells which of them is right.",
+        drawn: "Rows are drawn at random, doubtful ones more often. Every label measures the error and teaches.",
       },
-      open: async (name) => {
-        mode = name;
+      open: async () => {
         const state = await ask("state");
         last = last || (state.n_labels ? `${plural(state.n_labels, "label")} saved before.` : "No label yet.");
         return view(state);
       },
       label: async (code) => {
-        const state = await ask("label", { row: current.row, label: code < 0 ? null : session.classes[code], mode });
+        const state = await ask("label", { row: current.row, label: code < 0 ? null : session.classes[code] });
         last = `${nameRow(current.row)}: ${code < 0 ? "skipped" : `${nameClass(session.classes[code])}, saved`}.`;
         return view(state);
       },
@@ -107,7 +107,6 @@
         return view(state);
       },
     });
-    if (!session.can_learn) for (const button of all("[data-mode=predictions]")) button.disabled = true;
     byId("finish").addEventListener("click", async () => {
       if (isFinished) return;
       isFinished = true;
