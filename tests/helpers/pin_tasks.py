@@ -67,8 +67,8 @@ def fit_counts(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 def fit_texts(folder: Path, source: str, shares: dict[str, float]) -> tuple[Any, dict[str, Any]]:
     """Fit documents of `source`, with targets that have the given share of positive documents."""
-    documents, y = _read_documents(folder, source, 800, 0.5)
-    targets = {name: _read_documents(folder, name, 600, share)[0] for name, share in shares.items()}
+    documents, y = read_documents(folder, source, 800, 0.5)
+    targets = {name: read_documents(folder, name, 600, share)[0] for name, share in shares.items()}
     model = new_adapter()
     return model.fit(documents, y, name_targets(targets)), targets
 
@@ -165,7 +165,7 @@ def _read_counts(folder: Path, part: str, n_terms: int) -> tuple[sparse.csr_arra
     return X, np.array(labels)
 
 
-def _read_documents(folder: Path, domain: str, n: int, share: float) -> tuple[list[str], np.ndarray]:
+def read_documents(folder: Path, domain: str, n: int, share: float) -> tuple[list[str], np.ndarray]:
     """Return `n` documents of a domain of fdu-mtl and their labels, `share` of them positive."""
     with gzip.open(
         folder / "fdu-mtl" / f"{domain}.task.train.gz", "rt", encoding="utf-8", errors="replace"
