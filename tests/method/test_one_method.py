@@ -93,6 +93,4 @@ def test_reviews_get_the_same_predictions_wherever_they_are(
         model = fit(backend)
         assert model.representation_.form_ == expected.representation_.form_ == form, backend
         assert_array_equal(model.predict(Z), expected.predict(Z), backend)
-        assert_allclose(
-            model.decision_function(Z), expected.decision_function(Z), atol=1e-4, err_msg=backend
-        )
+        assert_allclose(model.decision_function(Z), expected.decision_function(Z), atol=1e-4, err_msg=backend)

@@ -33,6 +33,16 @@ def test_no_element_carries_a_style_or_a_handler(report):
         assert not [name for name in names if name.startswith("on")]
 
 
+def test_text_from_right_to_left_begins_at_its_side_and_turns_no_number_round(report):
+    page = report.to_html()
+    assert page.count('<blockquote dir="auto">') == page.count('<article class="document">') > 0
+    assert '<textarea id="try-text" dir="auto"' in page
+    for line in re.findall(r'<p class="sum">.*', page):
+        terms = re.findall(r"<small[^>]*>★?(?:<bdi>)?.*?</small>", line)[1:-1]  # of all contributions
+        assert terms
+        assert all("<bdi>" in term or term.endswith("other terms</small>") for term in terms)
+
+
 def test_the_policy_allows_our_own_style_and_script_alone(report):
     html = report.to_html()
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', html)

@@ -50,6 +50,7 @@ from .summary import (
     describe_teachers,
     explain_disagreement,
     keep_warnings,
+    name_labels,
     sum_mistakes,
     summarize_choices,
     summarize_domains,
@@ -498,18 +499,27 @@ def report_run(adapter: TextAdapter, rows: LocalRows, summary: dict[str, Any]) -
         command=job.command,
         seconds=summary["seconds"],
         warnings=summary["warnings"],
-        notes=[*describe_bridge(summary), *summary["notes"]],
-        teachers=list(describe_teachers(summary)),
+        notes=summary["notes"],
+        teachers=[*describe_bridge(summary), *describe_teachers(summary)],
+        taught_by=name_labels(summary),
         files=[_describe_file(path) for path in (*job.sources, *job.targets)],
         text_columns=list(dict.fromkeys([*job.text, *job.target_text])),
         use_labels=job.use_labels,
         n_learnt=summary.get("n_learnt", 0),
     )
+    read = sum(source.n_rows for source in rows.sources), sum(summary["labels"].values())
     data = ReportData(
         adapter.classifier_,
         adapter.terms_,
         [
-            DomainRows(name, X, source.documents, source.labels, weights=source.weights)
+            DomainRows(
+                name,
+                X,
+                source.documents,
+                source.labels,
+                weights=source.weights,
+                read=read if rows.crossed else None,
+            )
             for name, X, source in zip(
                 names, [rows.source_rows] if rows.crossed else rows.X, sources, strict=False
             )

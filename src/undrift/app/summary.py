@@ -387,15 +387,20 @@ def describe_details(summary: dict[str, Any]) -> Iterator[str]:
         yield from describe_distilled(summary["distilled"])
 
 
+def name_labels(summary: dict[str, Any]) -> str:
+    """Name the labels that the baseline is trained on."""
+    if "bridge" in summary:
+        return "the bridge's labels"
+    return "the teacher's labels" if summary.get("sources") == [] else "the source"
+
+
 def describe_error(t: dict[str, Any], summary: dict[str, Any]) -> str:
     """Say in one sentence how many predictions of a target are wrong, measured or expected."""
     name, expected = Path(t["file"]).name, t["expected_error"]
     how = ", each predicted without its label" if summary.get("n_learnt") else ""
     if t.get("scored"):
         low, high = t["adapted_error_interval"]
-        taught_by = "the teacher's labels" if summary.get("sources") == [] else "the source"
-        taught_by = "the bridge's labels" if "bridge" in summary else taught_by
-        baseline = f"{t['baseline_error']:.1%} with a linear SVM trained on {taught_by}"
+        baseline = f"{t['baseline_error']:.1%} with a linear SVM trained on {name_labels(summary)}"
         least, most = t["gain_interval"]
         gain = "adaptation hurt" if most < 0 else "too few labels to tell whether adaptation helped"
         verdict = ": adaptation helped" if least > 0 else f": {gain}"

@@ -72,7 +72,8 @@ def adaptation_charts(data: dict[str, Any]) -> dict[str, Any]:
         "files": [(row["file"], row["bytes"], row["sha256"]) for row in data["reproduce"]["files"]],
         "domains": [
             (
-                card["name"], card["role"], card["n_rows"], card["n_labelled"], card["n_terms"],
+                card["name"], card["role"], card["n_rows"], card["n_labelled"],
+                "" if card["n_terms"] is None else card["n_terms"],
                 "" if card["unseen_share"] is None else f"{card['unseen_share']:.1%}",
             )
             for card in data["domains"]

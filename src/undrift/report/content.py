@@ -60,6 +60,7 @@ def adaptation_data(given: ReportData) -> dict[str, Any]:
         "notes": list(dict.fromkeys([*given.doubts, *given.facts.notes])),
         "readings": describe_readings(given),
         "teachers": describe_teachers(given),
+        "taught_by": given.facts.taught_by,
         "domains": cards,
         "by_class": describe_classes(given),
         "decks": make_decks(given),
@@ -122,12 +123,13 @@ def describe_domains(given: ReportData) -> list[dict[str, Any]]:
 
 
 def _describe_rows(rows: DomainRows) -> dict[str, Any]:
+    n_rows, n_labelled = rows.read or (rows.n_rows or len(rows), int(rows.known.sum()))
     return {
         "name": rows.name,
-        "n_rows": rows.n_rows or len(rows),
+        "n_rows": n_rows,
         "n_sampled": len(rows) if rows.n_rows else None,
-        "n_labelled": int(rows.known.sum()),
-        "n_terms": int(np.count_nonzero(shares(rows.X))),
+        "n_labelled": n_labelled,
+        "n_terms": None if rows.read else int(np.count_nonzero(shares(rows.X))),
     }
 
 

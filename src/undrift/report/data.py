@@ -33,6 +33,7 @@ class DomainRows:
     probabilities: Any = None  # (n, n_classes)
     weights: Sequence[float] | None = None  # of labelled rows in a score; 0 for a row that is not scored
     n_rows: int | None = None  # of the domain, where `X` is a sample of it
+    read: tuple[int, int] | None = None  # rows and labels of a file in another language, which labelled `X`
     unseen_share: float | None = None  # of a target's words, that the source lacks
     # where labels were learnt: mistakes of the baseline, of a classifier without the row's label, and weights
     cross_fitted: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
@@ -65,6 +66,7 @@ class RunFacts:
     use_labels: str = "score"  # of a target: "score", "train" or "both"
     n_learnt: int = 0  # labels of the target that were learnt
     teachers: Sequence[str] = ()  # a sentence for the teacher of each target
+    taught_by: str = "the source"  # what the baseline is trained on
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,12 @@ def test_labels_cross_to_another_language_and_the_whole_day_after_works(files, u
     assert "with a linear SVM trained on the bridge's labels" in " ".join(out.split())
     assert share_wrong("out.csv", truth) <= 0.05
     page = Path("report.html").read_text(encoding="utf-8")
-    assert "Labels came from English" in page
+    told = " ".join(page.split())
+    assert told.count("Labels came from English by sentence vectors") == 1
+    assert "had a teacher" not in told
+    assert "a linear SVM trained on the bridge&#39;s labels alone" in told
+    assert "english (150 rows, 150 labelled)" in told
+    assert "chinese (200 rows; 200 labels, for measuring alone)" in told
 
     texts, labels = write_reviews("Chinese", 60, seed=5)
     write_file("later.csv", texts, labels, column="truth")

@@ -43,7 +43,7 @@
       const moved = terms.map(([term, j, value]) => [term, j, value * step * push(j, code)]).sort((p, q) => Math.abs(q[2]) - Math.abs(p[2]));
       byId("try-words").replaceChildren(...moved.slice(0, 8).map(([term, j, by]) => {
         const toward = by > 0 ? code : classes.length === 2 ? 1 - code : -1;
-        return make("span", { class: toward < 0 ? "chip" : `chip ${colourOf(toward, classes)}` }, `${isNew.has(j) ? "★ " : ""}${term} `, make("small", {}, `${by < 0 ? "\u2212" : "+"}${Math.abs(by).toFixed(2)}`));
+        return make("span", { class: toward < 0 ? "chip" : `chip ${colourOf(toward, classes)}` }, isNew.has(j) ? "★ " : "", make("bdi", {}, term), " ", make("small", {}, `${by < 0 ? "\u2212" : "+"}${Math.abs(by).toFixed(2)}`));
       }));
     };
     box.addEventListener("input", score);

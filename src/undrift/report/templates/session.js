@@ -70,7 +70,7 @@
       byId("readings").replaceChildren(...state.readings.slice(0, 4).map(({ story, weight }) => make("li", {}, `${story} Weight ${Math.round(100 * weight)}%.`)));
       say(byId("changed-count"), state.n_learnt ? `${changed.n.toLocaleString("en")} of ${plural(changed.of, "prediction")} changed when the last labels were learnt.` : "Nothing is learnt yet: every 5 labels are learnt together.");
       byId("changed").replaceChildren(...changed.rows.map((row) => {
-        const item = make("li", {}, make("strong", {}), ` ${row.text}`);
+        const item = make("li", {}, make("strong", {}), " ", make("bdi", {}, row.text));
         say(item.firstChild, `${nameClass(row.from)} → ${nameClass(row.to)}`);
         return item;
       }));
