@@ -36,9 +36,12 @@ def test_figure_2_is_the_mean_ratio_and_the_time_with_levels_of_what_learns_noth
     assert (msda["label"], msda["x"]) == ("msda-5", [2])
     assert msda["y"] == pytest.approx([0.25 / 0.2])
     assert svm == {"label": "svm", "y": pytest.approx(0.325 / 0.2)}
+    assert figure["x_label"] == "seconds to learn a representation on a shared processor, log"
     drawn = draw_svg(figure)
     assert ">svm<" in drawn
     assert ">msda-5<" in drawn
+    of_gpu = [{**r, "machine": "8 cores; NVIDIA H200"} for r in records]
+    assert "on one GPU" in figure_2(make_frame(of_gpu))["x_label"]
 
 
 def test_figure_3_says_what_ratios_are_relative_to_and_counts_pairs():

@@ -146,13 +146,18 @@ def test_what_a_script_stored_is_a_table():
     assert table.splitlines()[2:] == ["| a | 1.5 |", "| b | 2 |", "", "`python x.py`, 2026-11-18: a machine."]
 
 
-def test_the_paper_s_experiments_stand_beside_ours():
-    about = {"plan": "full", "variant": "main"}
+def test_the_paper_s_experiments_stand_beside_ours_with_times_of_a_gpu():
+    about = {"plan": "full", "variant": "main", "machine": "8 cores; NVIDIA H200"}
     records = [transfer("msda-3", *pair, 0.12, represent_seconds=0.4, **about) for pair in TASKS]
     records += [transfer("svm", *pair, 0.15, represent_seconds=0.0, **about) for pair in TASKS]
-    assert cells(show("experiments", [*records, *DISTANCES]))[2:5] == [
+    about["machine"] = "2 cores"
+    records += [transfer("msda-5", *pair, 0.11, represent_seconds=900.0, **about) for pair in TASKS]
+    assert cells(show("experiments", [*records, *DISTANCES]))[2:] == [
         ["380 tasks", "svm", "13.9", "15.0", "", ""],
+        ["380 tasks", "sda", "10.5", "not measured", "> 2 days", ""],
+        ["380 tasks", "msda-1", "11.5", "not measured", "5 min", ""],
         ["380 tasks", "msda-3", "10.5", "12.0", "14 min", "0.4 s"],
+        ["380 tasks", "msda-5", "10.3", "11.0", "", ""],
         ["proxy A-distance", "msda-5", "grows", "grows for 2 of 3 pairs", "", ""],
     ]
 

@@ -20,7 +20,7 @@ from .kinds import PLAN as KINDS
 from .kinds import Tasks, group_tasks, list_by_share
 from .published import ERRORS, has_same_rows
 from .records import Record
-from .tables import group_methods
+from .tables import GPU, group_methods
 
 Figure = dict[str, Any]
 
@@ -171,9 +171,11 @@ def figure_2(frame: pd.DataFrame) -> Figure:
             levels.append({"label": method, "y": ratio})
         else:
             series.append({"label": method, "x": [mean_over_tasks(own, "represent_seconds")], "y": [ratio]})
-    note = "dotted: methods that learn no representation, or learn it on a processor"
     title = _titled(frame, "Transfer ratio against training time")
-    words = title, "seconds to learn a representation on one GPU, log", "mean transfer ratio"
+    is_gpu = frame["machine"].fillna("").str.contains(GPU).any()
+    where = "on one GPU" if is_gpu else "on a shared processor"
+    note = "dotted: methods that learn no representation" + (", or learn it on a processor" if is_gpu else "")
+    words = title, f"seconds to learn a representation {where}, log", "mean transfer ratio"
     data: dict[str, Any] = {"x_log": True, "series": series, "levels": levels, "note": note}
     return make_figure("scatter", _name(frame, "figure-2"), *words, **data)
 
