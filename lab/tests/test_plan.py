@@ -53,7 +53,7 @@ def test_plans_of_the_paper_are_valid_and_name_known_methods(path):
 def test_bars_are_about_methods_and_variants_of_the_plans():
     plans = {path.stem: load_plan(path) for path in PLANS}
     n_tasks = {"small": 4 * 3, "claims": 4 * 3, "multi": 10 * 9, "distance": 4 * 3 // 2}
-    n_tasks |= {"dimensions": 4 * 3}
+    n_tasks |= {"dimensions": 4 * 3, "full": 20 * 19}
     bars = tomllib.loads((PAPER / "expected.toml").read_text(encoding="utf-8"))["bar"]
     load_bars("expected")
     for bar in bars:
