@@ -354,7 +354,19 @@ def test_the_fewest_bits_are_those_that_change_no_prediction():
     model = classifier_with()
     X = np.random.default_rng(0).poisson(0.6, (60, 9)).astype(np.float32)
     assert choose_bits(model, {"target": X}) == 8
+    fragile = Fragile(2, random_state=0).fit(X[:40], np.arange(40) % 2, X[40:])
+    for bits in (16, 32):
+        fragile.needed_bits = bits
+        assert choose_bits(fragile, {"target": X}) == bits
     assert_array_equal(round_layers(model, 8).predict(X), model.predict(X))
+
+
+class Fragile(MSDAClassifier):
+    """Predicts one class alone where its layers have fewer bits than it needs."""
+
+    def predict(self, X, **given):
+        has_bits = getattr(self.representation_, "layer_bits_", 32) >= self.needed_bits
+        return super().predict(X, **given) if has_bits else np.zeros(len(X), dtype=int)
 
 
 def classifier_with(**changes):

@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import os
 import re
 import threading
 import warnings
@@ -10,7 +11,6 @@ import pytest
 
 from tests.helpers.browser import open_browser
 from tests.helpers.topics import NAMES, make_topics
-from undrift.app import labelling
 from undrift.app.label_server import LabelServer
 from undrift.app.labelling import LabelSession
 
@@ -213,7 +213,7 @@ def test_a_full_disk_is_said_and_the_key_can_be_pressed_again(opened, serve, fai
     server = serve()
     page = opened(server)
     shown = page.text_content("#deck-text")
-    fail("undrift.app.labelling.write_text_atomically", OSError(errno.ENOSPC, "No space left on device"))
+    fail("os.replace", OSError(errno.ENOSPC, "No space left on device"))
     page.keyboard.press("1")
     wait_for_word(page, "#deck-result", "Not saved: No space left on device. Free some space")
     assert page.text_content("#deck-text") == shown, "the row stays"
@@ -280,13 +280,13 @@ def test_files_that_cannot_be_written_are_said(opened, serve):
 
 def test_an_answer_is_called_saved_when_it_is(opened, serve, monkeypatch):
     server, may_save = serve(), threading.Event()
-    write = labelling.write_text_atomically
+    replace = os.replace
 
-    def write_slowly(*given):
+    def replace_slowly(*given):
         assert may_save.wait(30)
-        write(*given)
+        replace(*given)
 
-    monkeypatch.setattr(labelling, "write_text_atomically", write_slowly)
+    monkeypatch.setattr(os, "replace", replace_slowly)
     page = opened(server)
     assert page.evaluate("document.activeElement.id") == "deck-text", "keys count at once"
     page.keyboard.press("1")

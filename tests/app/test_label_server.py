@@ -160,7 +160,7 @@ def test_the_page_names_its_own_server_alone(server):
 
 def test_a_full_disk_is_said_and_nothing_is_lost(server, fail, monkeypatch):
     row = server.session.next_row()["row"]
-    fail("undrift.app.labelling.write_text_atomically", OSError(errno.ENOSPC, "No space left on device"))
+    fail("os.replace", OSError(errno.ENOSPC, "No space left on device"))
     status, said = ask(server, "/api/label", {"row": row, "label": "positive"})
     assert status == 507
     assert "No space left on device" in said["error"]

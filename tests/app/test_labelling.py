@@ -186,7 +186,7 @@ def test_a_full_disk_loses_nothing_and_claims_nothing(start, fail, monkeypatch):
     session.answer(first, "negative")
     saved, state = session.path.read_text(), session.state()
     row = session.next_row()["row"]
-    fail("undrift.app.labelling.write_text_atomically", OSError(errno.ENOSPC, "No space left on device"))
+    fail("os.replace", OSError(errno.ENOSPC, "No space left on device"))
     with pytest.raises(OSError, match="No space"):
         session.answer(row, "positive")
     with pytest.raises(OSError, match="No space"):

@@ -89,9 +89,9 @@ def test_streams_of_matrices_and_lists_of_rows(counts):
     assert stream.n_passes == 1 + 1 + 3  # the check, a search for few rows that stops early, and the layers
 
 
-def test_the_temporary_file_is_gone_after_a_failure(counts, small_blocks, spill_folder):
+def test_the_temporary_file_is_gone_after_a_failure(counts, spill_folder):
     folder, opened = spill_folder
-    kept = StoredBlocks(split_rows(counts), HostShelf(1)).map(Layer(np.eye(9), np.zeros(9)))
+    kept = StoredBlocks(split_rows(counts, 0, 63), HostShelf(1)).map(Layer(np.eye(9), np.zeros(9)))
 
     def fail_on_the_third(block, seen=[]):  # noqa: B006
         seen.append(block)
@@ -108,9 +108,9 @@ def test_the_temporary_file_is_gone_after_a_failure(counts, small_blocks, spill_
     assert mapped_files(folder) == []
 
 
-def test_rows_are_right_after_a_pass_that_was_interrupted(counts, small_blocks):
+def test_rows_are_right_after_a_pass_that_was_interrupted(counts):
     layers = [Layer(np.eye(9) * c, np.full(9, c)) for c in (0.5, 0.3)]
-    one = StoredBlocks(split_rows(counts)).map(layers[0])
+    one = StoredBlocks(split_rows(counts, 0, 63)).map(layers[0])
     one.total(len)
     two = one.map(layers[1])
     next(iter(two))  # overwrites the first block, and stops
@@ -119,9 +119,9 @@ def test_rows_are_right_after_a_pass_that_was_interrupted(counts, small_blocks):
 
 
 @pytest.mark.parametrize("memory_budget", [float("inf"), 1])
-def test_rows_that_a_deeper_layer_has_overwritten_are_computed_again(counts, small_blocks, memory_budget):
+def test_rows_that_a_deeper_layer_has_overwritten_are_computed_again(counts, memory_budget):
     layers = [Layer(np.eye(9) * c, np.full(9, c)) for c in (0.5, 0.3)]
-    kept = StoredBlocks(split_rows(counts), HostShelf(memory_budget))
+    kept = StoredBlocks(split_rows(counts, 0, 63), HostShelf(memory_budget))
     one = kept.map(layers[0])
     two, other = one.map(layers[1]), one.map(layers[0])
     h1, h2, h3 = layers[0](counts), layers[1](layers[0](counts)), layers[0](layers[0](counts))
@@ -144,10 +144,9 @@ def test_a_budget_keeps_hidden_rows_out_of_memory(set_limits, rng):
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs the system's account of memory")
-def test_pages_of_the_temporary_file_are_given_back(rng, set_limits, spill_folder):
-    set_limits(BLOCK_ENTRIES=2**15)
+def test_pages_of_the_temporary_file_are_given_back(rng, spill_folder):
     X = rng.random((40_000, 8))
-    rows = StoredBlocks(split_rows(X), HostShelf(1)).map(Layer(np.eye(8), np.zeros(8)))
+    rows = StoredBlocks(split_rows(X, 0, 2**15), HostShelf(1)).map(Layer(np.eye(8), np.zeros(8)))
     resident = []
 
     def read(block):
@@ -172,8 +171,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(counts, spill_folder, fail):
 
 
 @pytest.mark.parametrize(("n", "width"), [(1, 5), (60, 9), (61, 9), (3, 10**9), (0, 4)])
-def test_slices_cover_every_row_once_and_stay_small(set_limits, n, width):
-    set_limits(BLOCK_ENTRIES=63)
-    slices = row_slices(n, width)
+def test_slices_cover_every_row_once_and_stay_small(n, width):
+    slices = row_slices(n, width, 63)
     assert [i for rows in slices for i in range(n)[rows]] == list(range(n))
     assert all(rows.stop - rows.start <= max(1, 63 // width) for rows in slices)

@@ -125,17 +125,16 @@ def test_inverses_larger_than_a_stripe_and_pivots_that_fail(rng):
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_every_stripe_is_visited_once(set_limits, n_threads):
-    set_limits(N_THREADS=n_threads)
+def test_every_stripe_is_visited_once(n_threads):
     seen = np.zeros(1300, dtype=int)
 
     def visit(stripe):
         seen[stripe] += 1
 
-    in_threads(visit, stripes(1300))
+    in_threads(visit, stripes(1300), n_threads)
     assert_array_equal(seen, 1)
     with pytest.raises(ZeroDivisionError):  # an error in a thread reaches the caller
-        in_threads(lambda stripe: 1 // 0, stripes(1300))
+        in_threads(lambda stripe: 1 // 0, stripes(1300), n_threads)
 
 
 def test_many_culprits_are_counted_not_listed():

@@ -1,6 +1,7 @@
 """Changed documents add up to their scores; decks of rows to label make the estimate fair."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from undrift.report import adaptation_report
-from undrift.report.evidence import cut_pieces, make_decks
+from undrift.report.evidence import MOST_CHARACTERS, cut_pieces, make_decks
 
 Z = stats.norm.ppf(0.975)
 
@@ -72,11 +73,12 @@ def test_without_documents_or_without_unlabelled_rows_there_is_no_deck(adapter, 
     assert "on this page" not in " ".join(full.to_dict()["next"])
 
 
-def test_a_deck_of_long_texts_is_cut(given, set_limits):
-    set_limits(MOST_CHARACTERS=2_000)
-    decks = make_decks(given)
+def test_a_deck_of_long_texts_is_cut(given):
+    (target,) = given.target_rows
+    long = replace(target, documents=[text * 400 for text in target.documents])
+    decks = make_decks(replace(given, target_rows=[long]))
     assert 1 <= len(decks["estimate"]) < 40
-    assert sum(len(row[0]) for row in decks["estimate"]) <= 2_000
+    assert sum(len(row[0]) for row in decks["estimate"]) <= MOST_CHARACTERS
 
 
 def test_changed_documents_changed_and_their_contributions_add_up_to_the_score(report, adapter, reviews):

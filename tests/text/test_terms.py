@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from undrift.errors import UndriftWarning
 from undrift.text import TermVectorizer, collect_words, unseen_share, words
+from undrift.text.terms import BLOCK_DOCUMENTS
 
 DOCUMENTS = [
     "the kettle boils and boils and boils and boils",
@@ -112,14 +113,13 @@ def test_empty_documents_are_zero_rows_and_n_grams_have_a_range():
     assert TermVectorizer(ngram_range=[2, 3]).fit(["a b c"]).terms_ == ["a b", "a b c", "b c"]
 
 
-def test_many_documents_are_counted_in_blocks(set_limits):
+def test_many_documents_are_counted_in_blocks():
     vectorizer = TermVectorizer().fit(DOCUMENTS)
-    expected = vectorizer.transform(DOCUMENTS)
-    set_limits(BLOCK_DOCUMENTS=2)
-    rows = vectorizer.transform(iter(DOCUMENTS))
-    assert_array_equal(rows.toarray(), expected.toarray())
-    with pytest.raises(ValueError, match="document 5 "):  # positions go on
-        vectorizer.transform([*DOCUMENTS, 7])
+    expected, n = vectorizer.transform(DOCUMENTS).toarray(), 1 + BLOCK_DOCUMENTS // len(DOCUMENTS)
+    rows = vectorizer.transform(iter(DOCUMENTS * n))
+    assert_array_equal(rows.toarray(), np.tile(expected, (n, 1)))
+    with pytest.raises(ValueError, match=f"document {n * len(DOCUMENTS)} "):  # positions go on
+        vectorizer.transform([*DOCUMENTS * n, 7])
 
 
 def zipf_documents(n=600, seed=0):

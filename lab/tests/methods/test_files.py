@@ -92,19 +92,17 @@ def test_the_svm_is_a_linear_one_on_tfidf_of_both_files(rng):
     np.testing.assert_allclose(weight_rows(task).source.toarray(), X[:60].toarray(), atol=1e-6)
 
 
-def test_errors_after_labels_are_of_the_rows_without_one(rng, monkeypatch):
-    seen = []
-
-    def learn(model, X, y):
-        seen.append(len(y))
-        return model
-
-    monkeypatch.setattr("undrift_lab.methods.files.MSDAClassifier.update", learn)
+def test_errors_after_labels_are_of_the_rows_without_one(rng):
     findings, _ = solve(make_task(rng, "undrift", "updated-asked-8", "updated-asked-2", "updated-4"))
     assert [finding.cell.method for finding in findings] == [
         "undrift", "updated-4", "updated-asked-8", "updated-asked-2",
     ]  # fmt: skip
-    assert seen == [4] * N_DRAWS + [2, 6] * N_DRAWS
+    assert [finding.values.get("n_target_labels") for finding in findings] == [None, 4, 8, 2]
+    for finding in findings[1:]:  # a share of those rows in every draw
+        n_scored = N_DRAWS * (60 - finding.values["n_target_labels"])
+        assert finding.values["transfer_error"] * n_scored == pytest.approx(
+            round(finding.values["transfer_error"] * n_scored)
+        )
     assert all(isinstance(finding, CellRecord) for finding in findings)
 
 

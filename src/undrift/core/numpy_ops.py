@@ -34,14 +34,14 @@ def stripes(n: int, size: int = STRIPE) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def in_threads(task: Callable[[slice], object], jobs: Iterable[slice]) -> None:
+def in_threads(task: Callable[[slice], object], jobs: Iterable[slice], n_threads: int = N_THREADS) -> None:
     """Run `task` on every job. SciPy's and NumPy's loops release the interpreter's lock."""
     jobs = list(jobs)
-    if N_THREADS == 1 or len(jobs) <= 1:
+    if n_threads == 1 or len(jobs) <= 1:
         for job in jobs:
             task(job)
         return
-    with ThreadPoolExecutor(min(N_THREADS, len(jobs))) as pool:
+    with ThreadPoolExecutor(min(n_threads, len(jobs))) as pool:
         list(pool.map(task, jobs))
 
 

@@ -55,7 +55,7 @@ def test_as_a_program(folder):
     ],
 )
 def test_a_text_to_exit_with_and_an_interrupt_are_one_line(undrift, fail, error, status, says):
-    fail("undrift.app.demo.make_reviews", error)
+    fail("pathlib.Path.mkdir", error)
     assert undrift("demo") == (status, "", says)
 
 

@@ -283,7 +283,7 @@ def test_a_full_disk_is_one_error(tmp_path, monkeypatch, name, n_blocks):
     def opened_full(path, mode="r", **options):
         return io.BufferedWriter(Full(path, "w")) if mode == "wb" else real(path, mode, **options)
 
-    monkeypatch.setattr("undrift.app.tables.writing.open", opened_full, raising=False)
+    monkeypatch.setattr("builtins.open", opened_full)
     block = pd.DataFrame({"text": [os.urandom(50).hex() for _ in range(4000)]})
     with pytest.raises(TableError, match=rf"{name} cannot be written: No space left on device$"):
         written(tmp_path / name, *[block] * n_blocks)
