@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any, Self, overload
+from typing import Self, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
@@ -16,8 +17,10 @@ from .core import (
     Array,
     Blocks,
     Layer,
+    LayerOptions,
     LayerSolver,
     PivotSplit,
+    Rows,
     SingularSystem,
     array_ops,
     choose_pivots,
@@ -56,14 +59,14 @@ class Denoiser(TransformerMixin, BaseEstimator):
     device = "cpu"
     _memory_budget: float | None = None  # bytes of hidden rows of a layer; None for a part of the memory
 
-    def _check_denoiser(self) -> dict[str, Any]:
+    def _check_denoiser(self) -> LayerOptions:
         return {
             "noise": check_noise(self.noise),
             "ridge": check_positive(self.ridge, "ridge", zero=True, hint="the paper uses 1e-5"),
             "activation": check_choice(self.activation, "activation", ACTIVATIONS),
         }
 
-    def _choose_place(self, rows: Any) -> Place:
+    def _choose_place(self, rows: Rows) -> Place:
         """Return where to compute; for rows on a cluster, layers are computed in this process."""
         device = "cpu" if on_cluster(rows) else self.device
         return choose_place([rows], device, self._memory_budget)
@@ -76,8 +79,8 @@ class Denoiser(TransformerMixin, BaseEstimator):
     @overload
     def transform(self, X: np.ndarray) -> np.ndarray: ...
     @overload
-    def transform(self, X: Any) -> Any: ...
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Rows) -> Array: ...
+    def transform(self, X: Rows) -> Array:
         """Return the outputs of the layers, side by side; with `include_input`, `X` comes first.
 
         Parameters
@@ -109,7 +112,7 @@ class Denoiser(TransformerMixin, BaseEstimator):
                 out[rows, start : start + piece.shape[1]] = piece
         return out
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return names of the output columns: ``x:`` of the input, ``h1:``, ``h2:``, ... of the layers.
 
         Parameters
@@ -201,7 +204,7 @@ class MDA(Denoiser):
         self.activation = activation
 
     @all_or_nothing
-    def fit(self, X: Any, y: object = None, *, sample_domain: object = None) -> Self:
+    def fit(self, X: Rows, y: object = None, *, sample_domain: object = None) -> Self:
         """Learn the layer from the rows of `X`.
 
         Parameters
@@ -223,7 +226,7 @@ class MDA(Denoiser):
         self._layer: Layer | None = self._solve()
         return self
 
-    def partial_fit(self, X: Any, y: object = None, *, sample_domain: object = None) -> Self:
+    def partial_fit(self, X: Rows, y: object = None, *, sample_domain: object = None) -> Self:
         """Add rows to the rows seen so far; the result is that of one `fit` on all of them.
 
         Sums are kept in float64, whatever the rows. The layer is computed when it is next used.
@@ -352,7 +355,7 @@ class MSDA(Denoiser):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: object = None, *, sample_domain: object = None) -> Self:
+    def fit(self, X: Rows, y: object = None, *, sample_domain: object = None) -> Self:
         """Learn the layers from the rows of `X`.
 
         Blocks are read once for each layer, and hidden rows of a cluster stay on its workers. Rows that are
@@ -404,7 +407,7 @@ class MSDA(Denoiser):
     def _layers(self) -> list[Layer]:
         return self.layers_
 
-    def hidden(self, X: Any) -> Iterator[Array]:
+    def hidden(self, X: Rows) -> Iterator[Array]:
         """Yield the hidden rows h^1, ..., h^l of `X`, one layer at a time.
 
         Parameters

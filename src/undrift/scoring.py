@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 
 from .errors import write_shares
 from .inputs import spell_label
+from .method import ExpectedError, ReadingFacts, Readings
 
 MOST_LABELS = 10  # that a line names
 WIDE_INTERVAL = 0.3  # of a share: from here on its middle says little
@@ -206,7 +207,7 @@ def describe_shares(classifier: Any, target: Any) -> dict[str, Any]:
     }
 
 
-def spell_readings(readings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def spell_readings(readings: Readings) -> list[ReadingFacts]:
     """Return the readings of a target, ready for JSON."""
     return [
         {**reading, "shares": {spell_label(label): share for label, share in reading["shares"].items()}}
@@ -214,7 +215,7 @@ def spell_readings(readings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
     ]
 
 
-def describe_expected(expected: dict[str, Any] | None, when: str = "expected") -> str:
+def describe_expected(expected: ExpectedError | Mapping[str, Any] | None, when: str = "expected") -> str:
     """Say how many predictions are expected to be wrong, or how much can be said of it."""
     if expected is None:
         return "how many predictions are wrong cannot be said without labels"
@@ -226,7 +227,7 @@ def describe_expected(expected: dict[str, Any] | None, when: str = "expected") -
     return f"about {expected['error']:.0%} wrong (90% interval {low} to {high}), {when}"
 
 
-def pick_shares(readings: Sequence[Mapping[str, Any]]) -> list[dict[Any, float]]:
+def pick_shares(readings: Readings) -> list[dict[Any, float]]:
     """Return of every reading the shares of the same few classes: those on which the readings differ most."""
     shares = [reading["shares"] for reading in readings]
     labels = list(shares[0]) if shares else []

@@ -134,7 +134,7 @@ def test_student_of_flipped_labels_is_better_than_they_are(flipped):
     (reading,) = classifier.readings_["target"]
     assert reading["name"] == "teacher"
     both, alone = (classifier.decision_function(TARGET[0], **more) for more in ({"teacher": labels}, {}))
-    weight = classifier.teacher_weight_[0]
+    weight = classifier.model_.teacher_weight[1]
     np.testing.assert_allclose(both - alone, weight * np.where(labels == 1, 1, -1), rtol=1e-2, atol=1e-4)
     assert weight > 0
 
@@ -144,7 +144,9 @@ def test_the_weight_of_a_teacher_is_its_trust_in_units_of_log_odds(flipped):
     log_odds = classifier.decision_function(TARGET[0])
     noise = classifier.teacher_noise_[0]
     trust = min(1.75, np.log((1 - noise) / noise) / 2.25)
-    assert classifier.teacher_weight_[0] == pytest.approx(trust * np.sqrt(np.mean(log_odds**2)), rel=1e-2)
+    assert classifier.model_.teacher_weight[1] == pytest.approx(
+        trust * np.sqrt(np.mean(log_odds**2)), rel=1e-2
+    )
 
 
 def test_an_error_that_a_teacher_is_known_to_make_is_expected_and_its_story_told():
@@ -190,7 +192,7 @@ def test_one_of_two_targets_has_a_teacher():
     X, y = TARGET
     classifier = fit({"a": exchange(y[:250], 0.1)}, target={"a": X[:250], "b": X[250:]})
     assert classifier.teacher_noise_[1] is None
-    assert classifier.teacher_weight_[1] == 0
+    assert classifier.model_.teacher_weight[2] == 0
     for name, rows in (("a", slice(0, 250)), ("b", slice(250, 500))):
         assert np.mean(classifier.predict(X[rows], target=name) != y[rows]) < 0.1
         assert [r["name"] for r in classifier.readings_[name]] == ["teacher"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from undrift.core import Array, LayerSolver, Rows, array_ops, choose_pivots, fit_layers, moments
+from undrift.core import Array, LayerOptions, LayerSolver, Rows, array_ops, choose_pivots, fit_layers, moments
 from undrift.core.blocks import as_slice
 from undrift.inputs import Place
 
@@ -109,7 +109,7 @@ class SharedStack:
         inductive: bool = False,
     ) -> None:
         self._corpus, self._place, self._seed = corpus, place or Place(), seed
-        self._options: dict[str, Any] = {"ridge": 1e-5, "activation": activation}
+        self._activation = activation
         self._width = next(iter(corpus.domains.values())).X.shape[1]
         self._n_pivots = n_pivots if n_pivots is not None and n_pivots < self._width else None
         rows = {name: np.arange(len(domain)) for name, domain in corpus.domains.items()}
@@ -158,7 +158,8 @@ class SharedStack:
 
     def _fit_layers(self, noise: float, n_layers: int) -> Iterator[Parts]:
         """Learn layer by layer and bring all rows through it; their moments say that they have arrived."""
-        options, later = {"noise": noise, **self._options}, self._later
+        options = LayerOptions(noise=noise, ridge=1e-5, activation=self._activation)
+        later = self._later
         solver, _ = self._shared
         for fitted in fit_layers(list(self._domains.values()), n_layers, options, solver.fit(**options)):
             domains = dict(zip(self._domains, fitted.domains, strict=True))

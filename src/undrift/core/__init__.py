@@ -30,7 +30,7 @@ from .blocks import (
     split_rows,
     take_rows,
 )
-from .denoise import Layer, SingularSystem, System, denoise
+from .denoise import Layer, LayerOptions, SingularSystem, System, denoise
 from .form import Form, choose_form, hidden_form
 from .gram import (
     add_domain_centred_gram,

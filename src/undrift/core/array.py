@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import Any, TypeAlias
 
 Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor
@@ -23,7 +24,7 @@ class NotPositiveDefinite(ArithmeticError):
         self.column = column
 
 
-def array_ops(array: Rows) -> Any:
+def array_ops(array: Rows) -> ModuleType:
     """Return the operations of the library that `array` belongs to."""
     torch = sys.modules.get("torch")  # without torch imported there are no tensors
     is_tensor = torch is not None and isinstance(array, torch.Tensor)

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import ceil
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,22 @@ IsFew: TypeAlias = Callable[[int, int], bool]  # takes numbers of rows and colum
 BLOCK_ENTRIES = 2**25
 
 
+class Shelf(Protocol):
+    """Where blocks are kept: in memory or a temporary file, or on a device."""
+
+    def place(self, block: Rows) -> Rows:
+        """Return a given block as it is kept."""
+
+    def fits(self, n_bytes: float) -> bool:
+        """Tell whether hidden rows of this size are kept where they are computed."""
+
+    def keep(self, hidden: Array, n_bytes: float) -> Rows:
+        """Return a block as it is kept, of hidden rows that have `n_bytes` in all."""
+
+    def load(self, kept: Rows) -> Iterator[Rows]:
+        """Yield a block for use."""
+
+
 class Blocks(Protocol):
     """Rows of one domain, in blocks."""
 
@@ -37,7 +53,7 @@ class Blocks(Protocol):
     def gather(self, is_few: IsFew) -> list[Rows] | None:
         """Return the blocks before any layer where their rows are few; None where they are not."""
 
-    def total(self, fn: Callable[[Rows], Any]) -> Any:
+    def total(self, fn: Callable[[Rows], T]) -> T:
         """Sum `fn` over the blocks; its results must support addition."""
 
 
@@ -101,21 +117,20 @@ class HostShelf:
 class StoredBlocks:
     """Rows of this process, with the rows after a layer kept once they have been computed.
 
-    The given blocks are never written to. A `shelf` decides where blocks are kept: in memory or a temporary
-    file, or on a device.
+    The given blocks are never written to. The `shelf` is memory by default.
     """
 
-    def __init__(self, blocks: Sequence[Rows], shelf: Any = None) -> None:
-        self._shelf = shelf or HostShelf()
+    def __init__(self, blocks: Sequence[Rows], shelf: Shelf | None = None) -> None:
+        self._shelf: Shelf = shelf or HostShelf()
         self.sizes = [block.shape[0] for block in blocks]
         self.width, self.itemsize = blocks[0].shape[1], blocks[0].dtype.itemsize
         self._before: StoredBlocks | None = None  # the rows that `_layer` is applied to
         self._layer: Layer | None = None
-        self._kept: list[Any] | None = [self._shelf.place(block) for block in blocks]
+        self._kept: list[Rows] | None = [self._shelf.place(block) for block in blocks]
 
     def fits_memory(self) -> bool:
         """Tell whether hidden rows of this width are kept in memory."""
-        return bool(self._shelf.fits(sum(self.sizes) * self.width * self.itemsize))
+        return self._shelf.fits(sum(self.sizes) * self.width * self.itemsize)
 
     def gather(self, is_few: IsFew) -> list[Rows] | None:
         """Return the blocks where their rows are few; None where they are not."""
@@ -154,7 +169,7 @@ class StoredBlocks:
         self._kept, self._before = kept, None
 
 
-def map_file(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def map_file(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return an array in an unnamed file: the system removes it when the array is freed, however that is."""
     n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile(prefix="undrift-") as file:
@@ -175,7 +190,7 @@ def reserve(descriptor: int, n_bytes: int) -> None:
         ) from error
 
 
-def forget_pages(rows: Any) -> None:
+def forget_pages(rows: Rows) -> None:
     """Allow the system to free the pages that cache a memory-mapped array."""
     mapped = getattr(rows, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
@@ -230,7 +245,7 @@ def take_rows(blocks: Iterable[Rows], rows: np.ndarray, out: Array, places: np.n
     return total
 
 
-def as_slice(rows: np.ndarray) -> Any:
+def as_slice(rows: np.ndarray) -> slice | np.ndarray:
     """Return ascending row numbers as a slice where they are contiguous, which avoids a copy."""
     if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
         return slice(int(rows[0]), int(rows[-1]) + 1)

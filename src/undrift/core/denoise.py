@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 
@@ -20,18 +20,29 @@ FLOAT64_BELOW = 0.01
 REMEDY = "Pass ridge > 0 (the paper uses 1e-5) or a larger noise, or drop these features."
 
 
+Feature: TypeAlias = int | str  # a column's number, or its name
+
+
+class LayerOptions(TypedDict):
+    """Parameters of a layer."""
+
+    noise: float
+    ridge: float
+    activation: str
+
+
 class SingularSystem(UndriftError):
     """No denoiser exists for these rows with this noise and ridge, because of `features`."""
 
-    def __init__(self, cause: str, features: Sequence[Any], remedy: str = REMEDY) -> None:
+    def __init__(self, cause: str, features: Sequence[Feature], remedy: str = REMEDY) -> None:
         self.cause, self.features, self.remedy = cause, list(features), remedy
         shown = ", ".join(str(feature) for feature in self.features[:10])
         more = f" and {len(self.features) - 10} more" if len(self.features) > 10 else ""
         super().__init__(f"Cannot solve for a denoiser: {cause} (features {shown}{more}). {remedy}")
 
-    def with_names(self, names: Sequence[Any]) -> SingularSystem:
-        """Return the same error with ``names[feature]`` in place of each feature."""
-        return SingularSystem(self.cause, [names[feature] for feature in self.features], self.remedy)
+    def with_names(self, names: Sequence[Feature] | np.ndarray) -> SingularSystem:
+        """Return the same error with ``names[feature]`` in place of each feature, which are numbers."""
+        return SingularSystem(self.cause, [names[int(feature)] for feature in self.features], self.remedy)
 
 
 @dataclass(frozen=True)

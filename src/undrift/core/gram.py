@@ -7,8 +7,6 @@ gives the Gram matrix of every depth.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -100,7 +98,7 @@ def _take(K: Array, rows: np.ndarray | None, first: slice, second: slice) -> Arr
     return K[first, second] if rows is None else submatrix(K, rows[first], rows[second])
 
 
-def _factor(K: Array, shift: np.ndarray, rows: np.ndarray | None, dtype: Any) -> Array:
+def _factor(K: Array, shift: np.ndarray, rows: np.ndarray | None, dtype: np.dtype) -> Array:
     """Lower Cholesky factor of ``K[rows][:, rows] + diag(shift)``."""
     ops, n = array_ops(K), len(shift)
     M = ops.empty_like(K, (n, n), dtype)

@@ -11,14 +11,14 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 from scipy.linalg import blas, lapack
 
 from ..machine import count_processors
-from .array import NotPositiveDefinite, Rows
+from .array import Array, NotPositiveDefinite, Rows
 
 float64 = np.float64
 full_precision = nullcontext  # products are never rounded here
@@ -137,7 +137,7 @@ def stack(blocks: Sequence[Rows]) -> Rows:
     return sp.vstack(blocks, format="csr") if any(map(sp.issparse, blocks)) else np.concatenate(blocks)
 
 
-def empty_like(A: np.ndarray, shape: tuple[int, ...], dtype: Any = None) -> np.ndarray:
+def empty_like(A: np.ndarray, shape: tuple[int, ...], dtype: DTypeLike | None = None) -> np.ndarray:
     """Return an uninitialised array of `shape` in the dtype of `A`, or another one."""
     return np.empty(shape, dtype or A.dtype)
 
@@ -302,7 +302,7 @@ def times_transposed(X: Rows, Z: Rows) -> np.ndarray:
     return products
 
 
-def affine(X: Rows, coef: Any, intercept: np.ndarray) -> np.ndarray:
+def affine(X: Rows, coef: Array, intercept: np.ndarray) -> np.ndarray:
     """``X coef + intercept`` as a dense array; `coef` may be a `RowCoef`."""
     if not isinstance(coef, np.ndarray):
         coef = coef.suit(X.shape[0])

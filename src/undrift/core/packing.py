@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
+from .array import Array, Rows
 from .denoise import Layer, System
 from .numpy_ops import ACTIVATIONS, mirror, squash, stripes
 from .row_form import CentredRows, RowCoef, see_rows
@@ -99,7 +100,7 @@ class PackedLayer:
     system: System | None
     diagonal: np.ndarray  # (n,) of the symmetric matrix; else empty
     scale: np.ndarray  # (d_in,) of the form rows; else empty
-    rows: Any  # of the fit, as `CentredRows` has them; None where they are the layer's before
+    rows: Rows | None  # of the fit, as `CentredRows` has them; None where they are the layer's before
     mean: np.ndarray | None
     targets: np.ndarray | None
 
@@ -137,7 +138,7 @@ class PackedLayer:
         """Return the layer; `before` is the one before it. Refuses parts that do not fit together."""
         if self.activation not in ACTIVATIONS or self.intercept.ndim != 1 or self.intercept.dtype.kind != "f":
             raise ValueError(f"layer of {self.activation!r} and an intercept of shape {self.intercept.shape}")
-        coef: Any
+        coef: Array
         if self.form == "rows":
             coef = self._read_rows(before)
         else:

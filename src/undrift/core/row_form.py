@@ -13,15 +13,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .array import Array, NotPositiveDefinite, Rows, array_ops
 from .denoise import Layer, System
 from .numpy_ops import stripes
 from .scatter import moments
 
+Index: TypeAlias = int | slice | np.ndarray
 ROWS_AT_ONCE = 2048  # that are multiplied by the factors
 
 
@@ -29,7 +31,7 @@ ROWS_AT_ONCE = 2048  # that are multiplied by the factors
 class CentredRows:
     """Rows less their mean; sparse rows stay as they are, with the mean still to be subtracted."""
 
-    rows: Any  # (n, d)
+    rows: Rows  # (n, d)
     mean: Array | None = None  # (d,), of sparse rows
 
     @classmethod
@@ -108,7 +110,7 @@ class RowCoef:
         return d, d if self.targets is None else len(self.targets)
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype:
         """Precision of the factors."""
         return self.inverse.dtype
 
@@ -148,7 +150,7 @@ class RowCoef:
             right = self.reconstructed.multiply(self.inverse)
             return self.given.multiply(right.T).T * self.scale[:, None]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Leave the matrix behind where the factors are copied or sent."""
         return {name: value for name, value in vars(self).items() if name != "_matrix"}
 
@@ -163,7 +165,7 @@ class RowCoef:
         products = self.reconstructed.multiply_transposed(np.ascontiguousarray(V.T)) @ self.inverse
         return self.given.multiply(products).T * self.scale[:, None]
 
-    def __getitem__(self, index: Any) -> np.ndarray:
+    def __getitem__(self, index: Index | tuple[Index, Index]) -> np.ndarray:
         """Take rows, as in ``coef[j]``, columns, as in ``coef[:, j]``, or both."""
         rows, columns = index if isinstance(index, tuple) else (index, slice(None))
         which = np.arange(self.shape[1])[columns]
@@ -176,7 +178,7 @@ class RowCoef:
         taken = self.reconstructed.multiply(left.T @ self.inverse)[:, columns]
         return taken if some.ndim else taken[0]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """Compute all coefficients, of shape (d_in, d_out)."""
         return np.ascontiguousarray(self.to_matrix(), dtype=dtype)
 

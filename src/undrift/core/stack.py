@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import ceil
-from typing import Any
 
 import numpy as np
 
 from ..errors import warn
 from .array import Array, Rows, array_ops, stack_rows
 from .blocks import Blocks, StoredBlocks, sum_in_place
-from .denoise import Layer, SingularSystem, denoise, denoise_onto
+from .denoise import Layer, LayerOptions, SingularSystem, denoise, denoise_onto
 from .form import Form, choose_form, hidden_form
 from .row_form import NeedsColumns, denoise_in_rows
 from .scatter import Moments, Scatter, cross_scatter, mean_square, moments, scatter
@@ -64,7 +63,7 @@ class LayerSolver:
 
     def fit(self, *, noise: float, ridge: float, activation: str) -> FittedLayer:
         """Fit the layer of one noise level, and return it with the rows of every domain after it."""
-        options: dict[str, Any] = {"noise": noise, "ridge": ridge, "activation": activation}
+        options = LayerOptions(noise=noise, ridge=ridge, activation=activation)
         if self._rows is not None:
             pivots = None if self._split is None else self._split.pivots
             try:
@@ -129,11 +128,10 @@ def gather_hidden_rows(domains: Sequence[Blocks]) -> list[list[Rows]] | None:
 
 
 def fit_layers(
-    domains: Sequence[Blocks], n_layers: int, options: Mapping[str, Any], first: FittedLayer | None = None
+    domains: Sequence[Blocks], n_layers: int, options: LayerOptions, first: FittedLayer | None = None
 ) -> Iterator[FittedLayer]:
     """Fit `n_layers` layers one after another (Algorithm 2), yielding each.
 
-    `options` are `noise`, `ridge` and `activation`.
     `first` is a first layer that has been fitted already (section 4, or a grid that shares its solver).
     """
     given = domains

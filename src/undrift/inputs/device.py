@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Place:
     memory_budget: float | None = None  # bytes that rows may take there; by default about half of all
 
     @property
-    def _torch(self) -> Any:
+    def _torch(self) -> ModuleType:
         """The core for tensors, imported when it is first needed."""
         from ..core import torch
 
@@ -95,7 +95,7 @@ class Place:
             yield piece
 
 
-def check_place(device: Any, memory_budget: float | None = None, there: str | None = None) -> Place:
+def check_place(device: object, memory_budget: float | None = None, there: str | None = None) -> Place:
     """Return the place that `device` names: "cpu", or a device of torch.
 
     Rows on an accelerator, `there`, stay there, unless another device is named.
@@ -136,7 +136,7 @@ def check_device(name: str) -> str:
     return str(device)
 
 
-def find_accelerator(X: Any) -> str | None:
+def find_accelerator(X: Rows) -> str | None:
     """Return torch's name for the device of an array outside the host's memory; None for all others."""
     device = getattr(X, "__dlpack_device__", None)
     if device is None or isinstance(X, np.ndarray):
@@ -147,7 +147,7 @@ def find_accelerator(X: Any) -> str | None:
     return f"cuda:{index}" if kind in CUDA else str(X.device)
 
 
-def dense_tensor(X: Any) -> Array:
+def dense_tensor(X: Array) -> Array:
     """View an array as a tensor without a gradient; floats of 16 bits become float32."""
     try:
         import torch
@@ -164,7 +164,7 @@ def dense_tensor(X: Any) -> Array:
     return X.float() if X.is_floating_point() and X.itemsize < 4 else X
 
 
-def check_tensor(X: Any) -> Array | None:
+def check_tensor(X: Array) -> Array | None:
     """Return rows on an accelerator as a float32 or float64 tensor there.
 
     None for rows of the host, and for anything but a finite real matrix, which the checks for NumPy arrays
@@ -180,7 +180,7 @@ def check_tensor(X: Any) -> Array | None:
     return X if bool(X.sum().isfinite()) or bool(X.isfinite().all()) else None
 
 
-def to_host(A: Any) -> Any:
+def to_host(A: Array) -> Array:
     """Return an array of any library as a NumPy array; anything else is returned unchanged."""
     if isinstance(A, np.ndarray) or not hasattr(A, "__dlpack_device__"):
         return A

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from importlib import import_module
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from types import ModuleType
+from typing import Concatenate, ParamSpec, TypeVar
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -60,6 +61,6 @@ def track_steps(steps: Iterable[T], n_steps: int, *, verbose: bool) -> Iterator[
             print(f"undrift: layer {n_done}/{n_steps} after {seconds:.1f} s", file=sys.stderr)
 
 
-def load_cluster() -> Any:
+def load_cluster() -> ModuleType:
     """Import the package for rows on a cluster, which needs an extra and is above this one."""
     return import_module("undrift.distributed")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,49 +16,54 @@ from numpy.typing import ArrayLike
 from ..machine import measure_memory
 
 Column: TypeAlias = ArrayLike | Sequence[Hashable]  # a value for each row, None or NaN where there is none
+T = TypeVar("T")
 _WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
 
 
-def _number(value: Any, name: str, kind: type, kind_name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, kind):
-        raise TypeError(f"{name} must be {kind_name}, got {value!r} of type {type(value).__name__}")
-
-
-def check_noise(value: Any) -> float:
-    """Return a corruption probability, in [0, 1)."""
-    _number(value, "noise", Real, "a number")
-    if not 0 <= value < 1:
-        hint = ": at 1 every feature is always missing, nothing can be learnt; try 0.9" if value == 1 else ""
-        raise ValueError(f"noise={value!r} must be at least 0 and below 1{hint}")
+def _check_real(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
     return float(value)
 
 
-def check_positive(value: Any, name: str, *, zero: bool = False, hint: str = "") -> float:
+def check_noise(value: object) -> float:
+    """Return a corruption probability, in [0, 1)."""
+    number = _check_real(value, "noise")
+    if not 0 <= number < 1:
+        hint = ": at 1 every feature is always missing, nothing can be learnt; try 0.9" if number == 1 else ""
+        raise ValueError(f"noise={value!r} must be at least 0 and below 1{hint}")
+    return number
+
+
+def check_positive(value: object, name: str, *, zero: bool = False, hint: str = "") -> float:
     """Return a positive (or, with `zero`, non-negative) finite number."""
-    _number(value, name, Real, "a number")
-    if not ((value >= 0 if zero else value > 0) and value < float("inf")):
+    number = _check_real(value, name)
+    if not ((number >= 0 if zero else number > 0) and number < float("inf")):
         bound = "at least 0" if zero else "above 0"
         raise ValueError(f"{name}={value!r} must be {bound} and finite" + (f"; {hint}" if hint else ""))
-    return float(value)
+    return number
 
 
-def check_count(value: Any, name: str, *, hint: str = "") -> int:
+def check_count(value: object, name: str, *, hint: str = "") -> int:
     """Return an integer of at least 1."""
-    _number(value, name, Integral, "an integer")
-    if value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
+    number = int(value)
+    if number < 1:
         raise ValueError(f"{name}={value!r} must be at least 1" + (f"; {hint}" if hint else ""))
-    return int(value)
+    return number
 
 
-def check_pivots(value: Any, d: int) -> int:
+def check_pivots(value: object, d: int) -> int:
     """Return a number of pivots, at most the number of features."""
     hint = "leave it None to reconstruct every feature"
-    if check_count(value, "n_pivots", hint=hint) > d:
+    n_pivots = check_count(value, "n_pivots", hint=hint)
+    if n_pivots > d:
         raise ValueError(f"n_pivots={value!r} is more than the {d} features of X; {hint}")
-    return int(value)
+    return n_pivots
 
 
-def check_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
+def check_choice(value: T, name: str, choices: Sequence[str | None]) -> T:
     """Return a value that is one of `choices`."""
     if not isinstance(value, str | None) or value not in choices:
         allowed = ", ".join(repr(choice) for choice in choices)
@@ -80,7 +85,7 @@ def missing_mask(y: np.ndarray) -> np.ndarray:
     return np.zeros(len(y), dtype=bool)
 
 
-def is_missing(label: Any) -> bool:
+def is_missing(label: object) -> bool:
     """Tell whether a label is None, NaN, or a missing value of pandas, which refuses to be compared."""
     try:
         return label is None or bool(label != label)
@@ -88,7 +93,7 @@ def is_missing(label: Any) -> bool:
         return True
 
 
-def settle_labels(y: Any) -> Any:
+def settle_labels(y: Column | None) -> Column | None:
     """Return whole numbers as integers: a data frame makes 0 and 1 floats where some labels are missing."""
     labels = np.asarray(y)
     if labels.ndim != 1 or labels.dtype.kind not in "fO":
@@ -103,7 +108,7 @@ def settle_labels(y: Any) -> Any:
     return settled
 
 
-def spell_label(label: Any) -> str:
+def spell_label(label: object) -> str:
     """Write a label as text, the same for 1, 1.0, "1" and "1.0" of different files."""
     if isinstance(label, float) and label.is_integer():
         return str(int(label))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from ..core import Blocks, Rows, array_ops, split_rows
@@ -20,7 +21,7 @@ MEAN_OVER_SPREAD = 0.05
 SPREAD_ENTRIES = 2**22  # entries of dense rows that are centred at once
 
 
-def is_stream(X: Any) -> bool:
+def is_stream(X: Rows) -> bool:
     """Tell whether `X` is an iterable of row blocks rather than one matrix.
 
     A list or tuple counts as blocks only if its items are two-dimensional; anything with a
@@ -34,7 +35,7 @@ def is_stream(X: Any) -> bool:
     return not is_matrix and isinstance(X, Iterable)
 
 
-def on_cluster(X: Any) -> bool:
+def on_cluster(X: Rows) -> bool:
     """Tell whether `X` is rows of Dask: an array, or a list of arrays, delayed values or futures."""
     if isinstance(X, list | tuple):
         return len(X) > 0 and all(on_cluster(block) for block in X)
@@ -56,7 +57,7 @@ _REMEDIES = {
 }
 
 
-def check_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
+def check_matrix(estimator: BaseEstimator, X: Rows, *, reset: bool) -> Rows:
     """Return one matrix as finite float32 or float64, dense or canonical CSR, copied only if needed.
 
     Rows on a GPU stay there, as tensors.
@@ -80,7 +81,7 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool) -> Rows:
     return to_canonical(X)
 
 
-def with_remedy(error: ValueError | TypeError, X: Any) -> ValueError | TypeError:
+def with_remedy(error: ValueError | TypeError, X: Rows) -> ValueError | TypeError:
     """Return an error as one line: the fact, the value seen, and a remedy."""
     symptom = next((symptom for symptom in _REMEDIES if symptom in str(error)), None)
     if symptom is None:
@@ -89,7 +90,7 @@ def with_remedy(error: ValueError | TypeError, X: Any) -> ValueError | TypeError
     return ValueError(f"{fact}{_describe_value(X, symptom)}; {_REMEDIES[symptom]}")
 
 
-def _describe_value(X: Any, symptom: str) -> str:
+def _describe_value(X: Rows, symptom: str) -> str:
     """Describe the value that caused `symptom`, where it can be located."""
     if symptom.startswith("Complex"):
         return f": X is {X.dtype}" if hasattr(X, "dtype") else ""
@@ -125,7 +126,7 @@ def to_canonical(X: Rows) -> Rows:
     return X
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = None) -> Rows:
+def check_rows(estimator: BaseEstimator, X: Rows, *, reset: bool, dtype: DTypeLike | None = None) -> Rows:
     """Check rows that are one matrix, or on a cluster, where they stay."""
     if on_cluster(X):
         return load_cluster().cluster_rows(estimator, X, reset=reset, dtype=dtype)
@@ -187,7 +188,7 @@ def column_sums(X: Rows) -> np.ndarray:
 class CheckedStream:
     """The user's re-iterable blocks, each checked as it is read."""
 
-    def __init__(self, estimator: Any, source: Iterable[Any], *, reset: bool) -> None:
+    def __init__(self, estimator: BaseEstimator, source: Iterable[Rows], *, reset: bool) -> None:
         first = iter(source)
         if first is source or iter(source) is first:
             raise TypeError(
@@ -224,14 +225,14 @@ class CheckedStream:
             yield from split_rows(X)
 
 
-def check_fit_rows(estimator: Any, X: Any) -> Rows | CheckedStream:
+def check_fit_rows(estimator: BaseEstimator, X: Rows) -> Rows | CheckedStream:
     """Check the rows of a fit: one matrix, rows on a cluster, or a stream of blocks."""
     validate = check_rows if on_cluster(X) or not is_stream(X) else CheckedStream
     return validate(estimator, X, reset=True)
 
 
 def choose_place(
-    rows: Sequence[Rows | CheckedStream], device: Any, memory_budget: float | None = None
+    rows: Sequence[Rows | CheckedStream], device: object, memory_budget: float | None = None
 ) -> Place:
     """Return where to compute on checked rows: on `device`, or else where some of them are already."""
     names = (X.accelerator if isinstance(X, CheckedStream) else find_accelerator(X) for X in rows)

@@ -6,13 +6,25 @@ from .classifier import MSDAClassifier
 from .fit import Fitted, Memory, fit_problem
 from .layers import Learning, learn_layers
 from .model import Model
-from .problem import TARGET, Name, Problem, Words, check_domain_numbers, check_shares, list_row_keys
+from .problem import (
+    TARGET,
+    KnownShares,
+    Name,
+    Problem,
+    Words,
+    check_domain_numbers,
+    check_shares,
+    list_row_keys,
+)
 from .scores import class_probabilities, find_border, fit_temperature, predict_codes, shift_probabilities
 from .settings import PARTS, AnchorSettings, Settings
 from .targets import (
     MOST_STORIES,
     MUCH_DISAGREEMENT,
+    ExpectedError,
+    ReadingFacts,
     Readings,
+    TargetFacts,
     TargetResults,
     describe_target,
     describe_torn,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Literal, Self, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows, SingularSystem, array_ops
@@ -39,20 +39,42 @@ from .fit import Fitted, Grid, Learnt, Memory, check_grid, fit_problem, learn_la
 from .predictor import JuryPredictor
 from .problem import (
     UNLABELLED,
+    KnownShares,
     Name,
     Problem,
+    RowKey,
+    Targets,
     check_problem,
     check_shares,
     check_target_labels,
     list_row_keys,
 )
 from .settings import Settings
-from .targets import describe_target, list_doubts, list_readings, measure_coverage, sum_rows
-from .teacher import ONE, add_words, name_words, take_taught_rows
+from .targets import (
+    ReadingFacts,
+    TargetFacts,
+    describe_target,
+    list_doubts,
+    list_readings,
+    measure_coverage,
+    sum_rows,
+)
+from .teacher import ONE, Teacher, add_words, name_words, take_taught_rows
 
+Purpose: TypeAlias = Literal["predictions", "estimate"]
 PURPOSES = ("predictions", "estimate")  # of asking for labels
 _ASKED_ROWS = 1_000  # among which `ask` chooses questions
 _DEFAULTS = Settings()
+
+
+class Given(TypedDict, total=False):
+    """What may be given to :meth:`MSDAClassifier.fit` beside rows and labels."""
+
+    y_target: Column | Mapping[str, Column] | None
+    teacher: Teacher | None
+    teacher_confidence: Column | Mapping[str, Column] | None
+    sample_domain: ArrayLike | None
+    sample_weight: ArrayLike | None
 
 
 class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
@@ -129,9 +151,8 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         Mean of the target rows (source rows if there is no target); explanations are taken there.
     labelled_counts_ : ndarray of shape (d,)
         Number of labelled rows in which each feature is not zero.
-    teacher_weight_, teacher_noise_ : list
-        With a teacher, for every target: the factor of its log odds that is added to scores where predictions
-        are of both; and the share of its labels that look exchanged at random.
+    teacher_noise_ : list
+        With a teacher, for every target: the share of its labels that look exchanged at random.
 
     Examples
     --------
@@ -149,8 +170,8 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
     n_features_in_: int
     memory_: Memory | None
     representation_: MSDA
-    targets_: dict[Name, dict[str, Any]]
-    readings_: dict[Name, list[dict[str, Any]]]
+    targets_: dict[Name, TargetFacts]
+    readings_: dict[Name, list[ReadingFacts]]
 
     def __init__(
         self,
@@ -159,7 +180,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         C: float | Sequence[float] = _DEFAULTS.layers.C,
         *,
         center: Literal["classes", "domains", False] = "classes",
-        target_shares: Mapping[Any, Any] | Literal["source"] | None = None,
+        target_shares: KnownShares | Literal["source"] | None = None,
         border: Literal["error", "balanced"] = "error",
         self_training: bool = True,
         ridge: float = _DEFAULTS.layers.ridge,
@@ -192,7 +213,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         X_target: Rows | Mapping[str, Rows] | None = None,
         *,
         y_target: Column | Mapping[str, Column] | None = None,
-        teacher: Column | Mapping[str, Any] | None = None,
+        teacher: Teacher | None = None,
         teacher_confidence: Column | Mapping[str, Column] | None = None,
         sample_domain: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -264,25 +285,18 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         return self
 
     def make_problem(
-        self,
-        X: Rows | None,
-        y: Column | None,
-        X_target: Rows | Mapping[str, Rows] | None = None,
-        *,
-        y_target: Column | Mapping[str, Column] | None = None,
-        teacher: Column | Mapping[str, Any] | None = None,
-        teacher_confidence: Column | Mapping[str, Column] | None = None,
-        sample_domain: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Rows | None, y: Column | None, X_target: Targets = None, **given: Unpack[Given]
     ) -> Problem:
         """Check the arguments of :meth:`fit`, which says what they are, and return the problem."""
         settings = self.make_settings()
-        taught = name_words(teacher, teacher_confidence, X_target)
+        taught = name_words(given.get("teacher"), given.get("teacher_confidence"), X_target)
         has_source = not taught or (X is not None and np.shape(X)[0] > 0)
         if not has_source:
             X, y = take_taught_rows(self, X_target, taught, self._dtype, settings.teacher)
-        given = {"y_target": y_target, "sample_domain": sample_domain, "sample_weight": sample_weight}
-        problem = check_problem(self, X, y, X_target, **given, dtype=self._dtype)
+        rows, dtype = (X, y, X_target, given.get("y_target")), self._dtype
+        problem = check_problem(
+            self, *rows, given.get("sample_domain"), given.get("sample_weight"), dtype=dtype
+        )
         add_words(problem, taught, settings.teacher.least)
         given_shares, assumes_same = self.target_shares, isinstance(self.target_shares, str)
         if isinstance(given_shares, str):
@@ -387,12 +401,6 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         """Share of a teacher's labels that look exchanged at random, for every target; by name of several."""
         return [known.get("teacher_noise") for known in self.targets_.values()]
 
-    @property
-    def teacher_weight_(self) -> list[float]:
-        """Factor of a teacher's log odds where predictions are of both, for every target."""
-        weights: list[float] = self.model_.teacher_weight[self.n_sources_ : -1].tolist()
-        return weights
-
     def _score_targets(self, fitted: Fitted) -> list[np.ndarray | None]:
         """Return the scores of the rows of every target; None where not all of them are anchors."""
         known: list[np.ndarray | None] = []
@@ -452,17 +460,41 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         self._keep(fitted, None)
         return self
 
+    @overload
     def ask(
         self,
         X: Rows,
         n: int,
-        purpose: Literal["predictions", "estimate"] = "predictions",
+        purpose: Purpose = ...,
+        *,
+        target: Name | None = ...,
+        sample_domain: ArrayLike | None = ...,
+        return_weights: Literal[False] = ...,
+        random_state: int | np.random.RandomState | None = ...,
+    ) -> np.ndarray: ...
+    @overload
+    def ask(
+        self,
+        X: Rows,
+        n: int,
+        purpose: Purpose = ...,
+        *,
+        target: Name | None = ...,
+        sample_domain: ArrayLike | None = ...,
+        return_weights: bool,
+        random_state: int | np.random.RandomState | None = ...,
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+    def ask(
+        self,
+        X: Rows,
+        n: int,
+        purpose: Purpose = "predictions",
         *,
         target: Name | None = None,
         sample_domain: ArrayLike | None = None,
         return_weights: bool = False,
         random_state: int | np.random.RandomState | None = None,
-    ) -> Any:
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Return the positions of the n rows most worth labelling.
 
         Rows with a label are left out, and of equal rows all but the first.
@@ -530,7 +562,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
             rows = anchors.n_labelled + np.flatnonzero(anchors.target_codes != UNLABELLED)
             if len(rows):
                 known = set(list_row_keys(to_host(anchors.X)[rows].astype(X.dtype), anchors.domain[rows]))
-        groups: dict[Any, list[int]] = {}
+        groups: dict[RowKey, list[int]] = {}
         for row, key in enumerate(list_row_keys(X, domain)):
             if key not in known:
                 groups.setdefault(key, []).append(row)
@@ -546,7 +578,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
             )
         return self.memory_
 
-    def _find_positions(self, target: Any, sample_domain: Any, n: int) -> np.ndarray:
+    def _find_positions(self, target: Name | None, sample_domain: ArrayLike | None, n: int) -> np.ndarray:
         """Return the position of the target domain of each of n rows."""
         domain = self._find_domains(target, sample_domain, n)
         if (domain < self.n_sources_).any():
@@ -558,12 +590,11 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         new.__dict__.update(self.__dict__)
         return new
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: value for name, value in super().__getstate__().items() if name not in ("_last", "_scores")
-        }
+    def __getstate__(self) -> dict[str, object]:
+        state: dict[str, object] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in ("_last", "_scores")}
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

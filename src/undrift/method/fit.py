@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Grid:
         return len(self.noises) * len(self.depths) * len(self.Cs)
 
 
-def check_grid(noise: Any, n_layers: Any, C: Any) -> Grid:
+def check_grid(noise: object, n_layers: object, C: object) -> Grid:
     """Return the grid that a user gave: for each parameter a value, or a list to choose from."""
     noises = [check_noise(value) for value in _list_values(noise, "noise")]
     depths = [check_count(value, "n_layers") for value in _list_values(n_layers, "n_layers")]
@@ -48,7 +48,7 @@ def check_grid(noise: Any, n_layers: Any, C: Any) -> Grid:
     return Grid(tuple(sorted(noises)), tuple(sorted(depths)), tuple(sorted(Cs)))
 
 
-def _list_values(value: Any, name: str) -> Sequence[Any]:
+def _list_values(value: object, name: str) -> Sequence[object]:
     if isinstance(value, list | tuple | np.ndarray):
         if len(value) == 0:
             raise ValueError(f"{name}={value!r} is empty; give a value or a list of values")

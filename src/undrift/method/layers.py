@@ -21,6 +21,7 @@ from ..core import (
     FittedLayer,
     Form,
     Layer,
+    LayerOptions,
     LayerSolver,
     Moments,
     PivotSplit,
@@ -70,9 +71,8 @@ def learn_layers(
     solvers = [LayerSolver(blocks, split)] * len(noises)  # freed with the last of them
 
     def learn(noise: float) -> Iterator[FittedLayer]:
-        first = solvers.pop().fit(noise=noise, ridge=settings.ridge, activation="tanh")
-        options = {"noise": noise, "ridge": settings.ridge, "activation": "tanh"}
-        yield from fit_layers(blocks, settings.n_layers, options, first)
+        options = LayerOptions(noise=noise, ridge=settings.ridge, activation="tanh")
+        yield from fit_layers(blocks, settings.n_layers, options, solvers.pop().fit(**options))
 
     return Learning({noise: learn(noise) for noise in noises}, split)
 

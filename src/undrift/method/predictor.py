@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
-from ..inputs import check_rows, choose_place, gather_rows, load_cluster, on_cluster, to_host
+from ..inputs import Column, check_rows, choose_place, gather_rows, load_cluster, on_cluster, to_host
 from ..msda import MSDA
 from .model import Model
 from .problem import UNLABELLED, Name, check_domain_numbers, check_target_labels
-from .targets import TargetResults, list_readings
+from .targets import ReadingFacts, TargetResults, list_readings
 from .teacher import Given, read_words
 
 
@@ -31,7 +29,7 @@ class JuryPredictor(TargetResults):
     representation_: MSDA
     _scores: list[np.ndarray | None] | None
 
-    def _find_domains(self, target: Name | None, sample_domain: Any, n: int) -> np.ndarray:
+    def _find_domains(self, target: Name | None, sample_domain: ArrayLike | None, n: int) -> np.ndarray:
         """Return the position of each row's domain; without targets -1, the mean of the sources."""
         if sample_domain is None:
             is_plain = target is None and not self.target_names_
@@ -53,8 +51,8 @@ class JuryPredictor(TargetResults):
         *,
         target: Name | None = None,
         sample_domain: ArrayLike | None = None,
-        teacher: ArrayLike | None = None,
-        teacher_confidence: ArrayLike | None = None,
+        teacher: Column | None = None,
+        teacher_confidence: Column | None = None,
     ) -> np.ndarray:
         """Return scores: of shape (n,) for two classes (positive for the second), else (n, n_classes).
 
@@ -75,11 +73,10 @@ class JuryPredictor(TargetResults):
         -------
         ndarray of shape (n,) or (n, n_classes)
         """
-        told = {"teacher": teacher, "teacher_confidence": teacher_confidence}
+        given = target, sample_domain, teacher, teacher_confidence
         if on_cluster(X):
-            given = {"target": target, "sample_domain": sample_domain, **told}
-            return self._answer_lazily("decision_function", X, **given)
-        p, domain = self._find_probabilities(X, target, sample_domain, **told)
+            return self._answer_lazily("decision_function", X, *given)
+        p, domain = self._find_probabilities(X, *given)
         logs = np.log(np.maximum(p, 1e-12)) - self.list_priors()[domain]
         scores = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
         return scores.astype(self._dtype)
@@ -90,8 +87,8 @@ class JuryPredictor(TargetResults):
         *,
         target: Name | None = None,
         sample_domain: ArrayLike | None = None,
-        teacher: ArrayLike | None = None,
-        teacher_confidence: ArrayLike | None = None,
+        teacher: Column | None = None,
+        teacher_confidence: Column | None = None,
     ) -> np.ndarray:
         """Predict labels; the parameters are those of `decision_function`.
 
@@ -99,10 +96,10 @@ class JuryPredictor(TargetResults):
         -------
         ndarray of shape (n,)
         """
-        told = {"teacher": teacher, "teacher_confidence": teacher_confidence}
+        given = target, sample_domain, teacher, teacher_confidence
         if on_cluster(X):
-            return self._answer_lazily("predict", X, target=target, sample_domain=sample_domain, **told)
-        p, domain = self._find_probabilities(X, target, sample_domain, **told)
+            return self._answer_lazily("predict", X, *given)
+        p, domain = self._find_probabilities(X, *given)
         logs = np.log(np.maximum(p, 1e-12)) - self.list_priors()[domain]
         return self.classes_[logs.argmax(axis=1)]
 
@@ -112,8 +109,8 @@ class JuryPredictor(TargetResults):
         *,
         target: Name | None = None,
         sample_domain: ArrayLike | None = None,
-        teacher: ArrayLike | None = None,
-        teacher_confidence: ArrayLike | None = None,
+        teacher: Column | None = None,
+        teacher_confidence: Column | None = None,
     ) -> np.ndarray:
         """Return class probabilities by all readings; the parameters are those of `decision_function`.
 
@@ -121,10 +118,10 @@ class JuryPredictor(TargetResults):
         -------
         ndarray of shape (n, n_classes)
         """
-        told = {"teacher": teacher, "teacher_confidence": teacher_confidence}
+        given = target, sample_domain, teacher, teacher_confidence
         if on_cluster(X):
-            return self._answer_lazily("predict_proba", X, target=target, sample_domain=sample_domain, **told)
-        return self._find_probabilities(X, target, sample_domain, **told)[0].astype(self._dtype)
+            return self._answer_lazily("predict_proba", X, *given)
+        return self._find_probabilities(X, *given)[0].astype(self._dtype)
 
     def scores_to_proba(
         self, scores: ArrayLike, *, target: Name | None = None, sample_domain: ArrayLike | None = None
@@ -162,11 +159,11 @@ class JuryPredictor(TargetResults):
 
     def _find_probabilities(
         self,
-        X: Any,
+        X: Rows,
         target: Name | None,
-        sample_domain: Any = None,
-        teacher: Any = None,
-        teacher_confidence: Any = None,
+        sample_domain: ArrayLike | None,
+        teacher: Column | None,
+        teacher_confidence: Column | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the jury's probabilities of rows, and the positions of their domains."""
         check_is_fitted(self)
@@ -190,7 +187,7 @@ class JuryPredictor(TargetResults):
         X = self._check_input(X)
         return self.model_.read(self._score_rows(X), self._find_domains(target, None, X.shape[0]))
 
-    def _check_input(self, X: Any) -> Rows:
+    def _check_input(self, X: Rows) -> Rows:
         """Return rows as they are predicted."""
         return gather_rows(check_rows(self, X, reset=False, dtype=self._dtype))
 
@@ -199,17 +196,26 @@ class JuryPredictor(TargetResults):
         place = choose_place([X], self.device)
         return self.model_.score(X, self.representation_.layers_, place)
 
-    def _answer_lazily(self, method: str, X: Any, **given: Any) -> Any:
+    def _answer_lazily(
+        self,
+        method: str,
+        X: Rows,
+        target: Name | None,
+        sample_domain: ArrayLike | None,
+        teacher: Column | None,
+        teacher_confidence: Column | None,
+    ) -> Rows:
         """Return a lazy Dask array: a method of this classifier on rows of Dask, block by block."""
         check_is_fitted(self)
-        if np.ndim(given.get("sample_domain", 0)) > 0:
+        if sample_domain is not None and np.ndim(sample_domain) > 0:
             raise ValueError("rows of Dask are predicted block by block: give one sample_domain, or a target")
-        said = {name: given.pop(name, None) for name in ("teacher", "teacher_confidence")}
+        said = {"teacher": teacher, "teacher_confidence": teacher_confidence}
         rows = {name: to_host(values) for name, values in said.items() if values is not None}
         n_classes, dtype = len(self.classes_), np.dtype(self._dtype)
         shape = {"predict": (), "predict_proba": (n_classes,)}.get(method, (n_classes,) * (n_classes > 2))
         dtype = self.classes_.dtype if method == "predict" else dtype
-        return load_cluster().blockwise(self, method, X, shape=shape, dtype=dtype, rows=rows, **given)
+        place = {"target": target, "sample_domain": sample_domain}
+        return load_cluster().blockwise(self, method, X, shape=shape, dtype=dtype, rows=rows, **place)
 
     @property
     def coef_(self) -> list[np.ndarray]:
@@ -229,7 +235,7 @@ class JuryPredictor(TargetResults):
         factors = (self.model_.votes / self.model_.temperature)[:-1]
         return np.einsum("rdk,dr->dk", self.model_.intercept[:, :-1], factors)
 
-    def weigh(self, X: Rows, y: ArrayLike, *, target: Name | None = None) -> list[dict[str, Any]]:
+    def weigh(self, X: Rows, y: ArrayLike, *, target: Name | None = None) -> list[ReadingFacts]:
         """Return the readings as `readings_` has them, with their votes after labels of some target rows.
 
         Nothing is learnt: this is instant, where :meth:`update` reads the target again.

@@ -9,16 +9,19 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from ..core import Rows, stack_rows
+from ..core import Array, Rows, stack_rows
 from ..errors import count, warn
 from ..inputs import (
+    Column,
     check_precision,
     check_rows,
     find_accelerator,
@@ -31,7 +34,12 @@ from ..inputs import (
 
 UNLABELLED = -1  # instead of a class code
 SOURCE, TARGET = "source", "target"  # names of domains that the user did not name
-Name = Hashable
+Name: TypeAlias = Hashable  # of a domain
+Label: TypeAlias = Hashable
+Shares: TypeAlias = Mapping[Any, float]  # of the classes
+KnownShares: TypeAlias = Shares | Mapping[Any, Shares]  # of all targets, or by target
+Targets: TypeAlias = Rows | Mapping[str, Rows] | None
+Values = TypeVar("Values")  # of the rows of a target
 RowKey = tuple[int | bytes, ...]  # a row's domain and content
 
 
@@ -127,15 +135,15 @@ class Problem:
 
 
 def check_problem(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    X_target: Any = None,
+    estimator: BaseEstimator,
+    X: Rows | None,
+    y: Column | None,
+    X_target: Targets = None,
+    y_target: Column | Mapping[str, Column] | None = None,
+    sample_domain: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     *,
-    y_target: Any = None,
-    sample_domain: Any = None,
-    sample_weight: Any = None,
-    dtype: Any = np.float32,
+    dtype: DTypeLike = np.float32,
 ) -> Problem:
     """Check the arguments of `fit` and return the domains.
 
@@ -189,7 +197,7 @@ def check_problem(
 
 
 def _number_rows(
-    sample_domain: Any, has_label: np.ndarray, has_targets: bool
+    sample_domain: ArrayLike | None, has_label: np.ndarray, has_targets: bool
 ) -> tuple[np.ndarray, dict[int, Name]]:
     """Return the domain number of every row of X, and the name of each number, sources first."""
     number = np.where(has_label | has_targets, 0, -1)
@@ -203,7 +211,7 @@ def _number_rows(
     return number, {k: k if sample_domain is not None else TARGET if k < 0 else SOURCE for k in order}
 
 
-def name_targets(X_target: Any) -> dict[Name, Any]:
+def name_targets(X_target: Targets) -> dict[Name, Rows]:
     """Return the targets by name; one matrix is one target without a name of its own."""
     if X_target is None:
         return {}
@@ -215,12 +223,12 @@ def name_targets(X_target: Any) -> dict[Name, Any]:
     return targets
 
 
-def name_values(given: Any, title: str, X_target: Any) -> dict[Name, Any]:
+def name_values(given: Values | Mapping[str, Values], title: str, X_target: Targets) -> dict[Name, Values]:
     """Return the values of the rows of every target, such as labels, by its name."""
     if X_target is None:
         raise ValueError(f"{title} goes with X_target, which is missing: leave it out, or pass X_target")
     if not isinstance(X_target, dict):
-        return {TARGET: given}
+        return {TARGET: cast(Values, given)}
     if not isinstance(given, dict) or set(given) - set(X_target):
         seen = f"the names {list(given)}" if isinstance(given, dict) else type(given).__name__
         raise ValueError(
@@ -235,7 +243,7 @@ def take_rows(X: Rows, is_taken: np.ndarray) -> Rows:
     return X if sp.issparse(X) and is_taken.all() else X[is_taken]
 
 
-def check_domain_numbers(sample_domain: Any, n: int) -> np.ndarray:
+def check_domain_numbers(sample_domain: ArrayLike, n: int) -> np.ndarray:
     """Return one domain number per row."""
     number = np.asarray(to_host(sample_domain))
     if number.ndim == 0:
@@ -248,7 +256,7 @@ def check_domain_numbers(sample_domain: Any, n: int) -> np.ndarray:
     return number
 
 
-def check_target_labels(y: Any, n: int, classes: np.ndarray, title: str) -> np.ndarray:
+def check_target_labels(y: Column | None, n: int, classes: np.ndarray, title: str) -> np.ndarray:
     """Return the class codes of n rows from labels of some of them, `UNLABELLED` for the others.
 
     A label of no class of the source cannot be learnt: it is left out, with a warning.
@@ -264,9 +272,9 @@ def check_target_labels(y: Any, n: int, classes: np.ndarray, title: str) -> np.n
     return codes
 
 
-def find_codes(y: Any, n: int, classes: np.ndarray, title: str) -> tuple[np.ndarray, list[Any]]:
+def find_codes(y: Column | None, n: int, classes: np.ndarray, title: str) -> tuple[np.ndarray, list[Label]]:
     """Return the class codes of n rows, `UNLABELLED` for many, and the labels that are no class."""
-    codes, unknown = np.full(n, UNLABELLED), list[Any]()
+    codes, unknown = np.full(n, UNLABELLED), list[Label]()
     if y is None:
         return codes, unknown
     y = _check_column(y)
@@ -306,7 +314,7 @@ def find_equal_rows(X: Rows) -> np.ndarray:
     return np.array([seen.setdefault(key, i) for i, key in enumerate(keys)], dtype=int)
 
 
-def _add_target_labels(domains: Problem, given: dict[Name, Any]) -> None:
+def _add_target_labels(domains: Problem, given: Mapping[Name, Column]) -> None:
     """Put labels of target rows into the codes of their domains."""
     for name, labels in given.items():
         title, X = "y_target" if name == TARGET else f"y_target[{name!r}]", domains.rows[name]
@@ -332,7 +340,7 @@ def _label_once(X: Rows, codes: np.ndarray, title: str) -> np.ndarray:
     return once
 
 
-def _check_weights(sample_weight: Any, n: int) -> np.ndarray:
+def _check_weights(sample_weight: ArrayLike | None, n: int) -> np.ndarray:
     """Return one weight for each of n rows, ones where none are given."""
     weight = np.asarray(1.0 if sample_weight is None else to_host(sample_weight), dtype=float)
     weight = np.full(n, weight) if weight.ndim == 0 else weight
@@ -348,8 +356,9 @@ def _check_weights(sample_weight: Any, n: int) -> np.ndarray:
     return weight
 
 
-def _check_column(y: Any) -> np.ndarray:
-    y = to_host(y.compute() if on_cluster(y) else y)
+def _check_column(y: Column) -> np.ndarray:
+    column: Array = y
+    y = to_host(column.compute() if on_cluster(column) else column)
     if isinstance(y, list | tuple) and any(np.ndim(label) == 0 and is_missing(label) for label in y):
         y = np.array(y, dtype=object)
     return column_or_1d(y, warn=True)
@@ -371,7 +380,7 @@ def _check_labels(y: np.ndarray) -> np.ndarray:
 
 
 def check_shares(
-    given: Mapping[Any, Any] | None, classes: np.ndarray, targets: Sequence[Name]
+    given: KnownShares | None, classes: np.ndarray, targets: Sequence[Name]
 ) -> list[list[float] | None]:
     """Return the known shares of every target in class order, None where they are to be estimated.
 
@@ -398,7 +407,7 @@ def check_shares(
     return [_order_shares(given[name], classes.tolist()) if name in given else None for name in targets]
 
 
-def _order_shares(shares: Mapping[Any, float], labels: list[Any]) -> list[float]:
+def _order_shares(shares: Shares, labels: list[Label]) -> list[float]:
     names = ", ".join(map(repr, labels))
     unknown = [label for label in shares if label not in labels]
     if unknown:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import NotRequired, Self, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +14,7 @@ from ..core import Rows, array_ops
 from ..errors import count, warn
 from ..inputs import on_cluster
 from .jury import Estimate, estimate, mix
-from .problem import Name
+from .problem import Label, Name
 from .scores import SourceScores, find_shift, measure_auc, shift_probabilities
 from .settings import Settings
 
@@ -31,13 +31,56 @@ MOST_STORIES = 4  # that are told
 _HARDER = 1.5  # expected error of a batch over the one before, for a warning
 
 
+class ExpectedError(TypedDict):
+    """Error to expect of a target's predictions, with a 90% interval; fractions."""
+
+    error: float
+    low: float
+    high: float
+    known: bool
+
+
+class ClassFacts(TypedDict):
+    """Expected share, precision and recall of a class; None where it is not predicted or not there."""
+
+    share: float
+    precision: float | None
+    recall: float | None
+
+
+class TargetFacts(TypedDict):
+    """What is known of a target, as `targets_` has it."""
+
+    shares: dict[Label, float]
+    shares_interval: dict[Label, tuple[float, float]]
+    expected_error: ExpectedError
+    by_class: dict[Label, ClassFacts]
+    confusion: list[list[float]]  # share of rows by true and predicted class
+    warnings: NotRequired[list[str]]
+    codes: NotRequired[list[str]]  # of the warnings
+    teacher_noise: NotRequired[float | dict[str, float]]  # by name of several teachers
+
+
+class ReadingFacts(TypedDict):
+    """A reading of a target, as `readings_` has it."""
+
+    name: str
+    story: str
+    weight: float
+    shares: dict[Label, float]
+    agreement: float  # share of rows on which it predicts as the jury does
+
+
+Readings = Sequence[ReadingFacts]
+
+
 class TargetResults:
     """Results of a fitted model for every target, and its alignment to later batches."""
 
     classes_: np.ndarray
     domains_: list[Name]  # sources first
     source_shares_: np.ndarray  # (n_classes,) of the labelled rows
-    targets_: dict[Name, dict[str, Any]]
+    targets_: dict[Name, TargetFacts]
     settings_: Settings  # of the fit
 
     @property
@@ -51,17 +94,17 @@ class TargetResults:
         return self.domains_[self.n_sources_ :]
 
     @property
-    def target_shares_(self) -> list[dict[Any, float]]:
+    def target_shares_(self) -> list[dict[Label, float]]:
         """Class shares of every target."""
         return [self.targets_[name]["shares"] for name in self.target_names_]
 
     @property
-    def target_shares_interval_(self) -> list[dict[Any, tuple[float, float]]]:
+    def target_shares_interval_(self) -> list[dict[Label, tuple[float, float]]]:
         """90% intervals of the class shares of every target."""
         return [self.targets_[name]["shares_interval"] for name in self.target_names_]
 
     @property
-    def expected_error_(self) -> list[dict[str, Any]]:
+    def expected_error_(self) -> list[ExpectedError]:
         """Expected error of every target."""
         return [self.targets_[name]["expected_error"] for name in self.target_names_]
 
@@ -151,12 +194,12 @@ class TargetResults:
         raise NotImplementedError
 
 
-def describe_target(classes: Sequence[Any], estimate: Estimate) -> dict[str, Any]:
+def describe_target(classes: Sequence[Label], estimate: Estimate) -> TargetFacts:
     """Return the results of a target in the form of `targets_`, but for its doubts."""
     shares, intervals = estimate.shares.tolist(), estimate.shares_interval.tolist()
     predicted, right = estimate.confusion.sum(axis=0), estimate.confusion.diagonal()
     true = estimate.confusion.sum(axis=1)
-    by_class = {
+    by_class: dict[Label, ClassFacts] = {
         label: {
             "share": shares[k],
             "precision": float(right[k] / predicted[k]) if predicted[k] > 0 else None,
@@ -179,8 +222,8 @@ def describe_target(classes: Sequence[Any], estimate: Estimate) -> dict[str, Any
 
 
 def list_readings(
-    classes: Sequence[Any], names: Sequence[str], sentences: Sequence[str], votes: np.ndarray, p: np.ndarray
-) -> list[dict[str, Any]]:
+    classes: Sequence[Label], names: Sequence[str], sentences: Sequence[str], votes: np.ndarray, p: np.ndarray
+) -> list[ReadingFacts]:
     """Return the readings of a target in the form of `readings_`; `p` is (n_readings, n_rows, n_classes)."""
     guesses = mix(votes, p).argmax(axis=1)
     return [
@@ -195,10 +238,7 @@ def list_readings(
     ]
 
 
-Readings = Sequence[Mapping[str, Any]]  # as `readings_` has them, for one target
-
-
-def list_heard(readings: Readings) -> list[Mapping[str, Any]]:
+def list_heard(readings: Readings) -> list[ReadingFacts]:
     """Return the readings that have some votes, the heaviest first."""
     heard = [reading for reading in readings if reading["weight"] >= _SOME_VOTES]
     return sorted(heard, key=lambda reading: -reading["weight"])
@@ -209,7 +249,7 @@ def measure_disagreement(readings: Readings) -> float:
     return max((1 - reading["agreement"] for reading in list_heard(readings)), default=0.0)
 
 
-def list_torn(readings: Readings) -> dict[Any, tuple[float, float]]:
+def list_torn(readings: Readings) -> dict[Label, tuple[float, float]]:
     """Return those of several classes whose shares differ much by reading: class -> (least, most).
 
     A rare class may be torn where readings agree on nearly all rows. Of two classes either tells the other.
@@ -270,7 +310,7 @@ def sum_rows(X: Rows) -> np.ndarray:
 
 
 def list_doubts(
-    coverage: Coverage, source: SourceScores, classes: Sequence[Any], readings: Readings
+    coverage: Coverage, source: SourceScores, classes: Sequence[Label], readings: Readings
 ) -> dict[str, str]:
     """Return what a user should know of the fit for one target, and what to do: text by code."""
     doubts = dict[str, str]()

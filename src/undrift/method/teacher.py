@@ -17,18 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from ..core import Array, Rows, stack_rows, submatrix
 from ..errors import count, warn
-from ..inputs import as_array, check_rows, gather_rows, missing_mask, to_host
+from ..inputs import Column, as_array, check_rows, gather_rows, missing_mask, to_host
 from .least_squares import Gram, LeastSquares
-from .problem import TARGET, UNLABELLED, Name, Problem, Words, find_codes, name_targets, name_values
+from .problem import TARGET, UNLABELLED, Name, Problem, Targets, Words, find_codes, name_targets, name_values
 from .scores import as_logits, signs
 from .settings import Settings, TeacherSettings
 
@@ -43,8 +45,8 @@ ONE = "teacher"  # name of a teacher that the user did not name
 class Given:
     """What a teacher says of the rows of one target, as it was given."""
 
-    labels: Any  # or probabilities of all classes
-    confidence: Any = None  # probabilities of the labels
+    labels: Array  # or probabilities of all classes
+    confidence: Array | None = None  # probabilities of the labels
     story: str = ""  # the assumption under which the labels are right
     error: float = 0.0  # share of the labels that is known to be wrong, at least
 
@@ -65,6 +67,10 @@ def check_words(words: Words, classes: np.ndarray, name: Name, least: int) -> Wo
     return words
 
 
+Told: TypeAlias = Column | Given  # of one target, by one teacher
+Teacher: TypeAlias = Told | Mapping[str, Told | Mapping[str, Told]]  # by target, by name of several
+
+
 def _title(name: Name) -> str:
     return "teacher" if name == TARGET else f"teacher[{name!r}]"
 
@@ -74,7 +80,9 @@ def measure_size(scores: np.ndarray) -> float:
     return float(np.sqrt(np.mean(scores**2))) or 1.0
 
 
-def name_words(teacher: Any, confidence: Any, X_target: Any) -> dict[Name, dict[str, Given]]:
+def name_words(
+    teacher: Teacher | None, confidence: Column | Mapping[str, Column] | None, X_target: Targets
+) -> dict[Name, dict[str, Given]]:
     """Return what every teacher says of every target that it was asked about: by target, then by teacher."""
     if teacher is None:
         return {}
@@ -135,7 +143,7 @@ def _read_probabilities(p: np.ndarray, n: int, n_classes: int, title: str) -> Wo
     return Words(_log_odds(p), np.where(is_silent, UNLABELLED, np.argmax(p, axis=1)))
 
 
-def _weigh(codes: np.ndarray, confidence: Any, n_classes: int) -> np.ndarray:
+def _weigh(codes: np.ndarray, confidence: Column, n_classes: int) -> np.ndarray:
     """Return scores of labels from their probabilities; the other classes share the rest alike."""
     given = [np.nan if value is None else value for value in np.asarray(to_host(confidence), dtype=object)]
     sure = np.nan_to_num(np.array(given, dtype=float), nan=1.0)
@@ -220,10 +228,10 @@ def review_labels(K: Array, C: float, words: Words, n_classes: int) -> tuple[Lea
 
 
 def take_taught_rows(
-    estimator: Any,
-    X_target: Any,
+    estimator: BaseEstimator,
+    X_target: Targets,
     given: Mapping[Name, Mapping[str, Given]],
-    dtype: Any,
+    dtype: DTypeLike,
     settings: TeacherSettings,
 ) -> tuple[Rows, np.ndarray]:
     """Return target rows with the labels of a teacher, or of the mean of several, in place of a source."""

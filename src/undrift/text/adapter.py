@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
 from ..inputs import Column, all_or_nothing, settle_labels
-from ..method import TARGET, Given, MSDAClassifier, Name
+from ..method import TARGET, Given, MSDAClassifier, Name, ReadingFacts, TargetFacts
 from .bridge import Crossing, cross_languages
 from .distill import ask_teacher
 from .distilled import DistilledText, distill_text
@@ -227,12 +227,12 @@ class TextAdapter(TextModel):
         return self
 
     @property
-    def targets_(self) -> dict[Name, dict[str, Any]]:
+    def targets_(self) -> dict[Name, TargetFacts]:
         """Results for every target by its name, as of :class:`MSDAClassifier`."""
         return self.classifier_.targets_
 
     @property
-    def readings_(self) -> dict[Name, list[dict[str, Any]]]:
+    def readings_(self) -> dict[Name, list[ReadingFacts]]:
         """Readings of every target by its name, as of :class:`MSDAClassifier`."""
         return self.classifier_.readings_
 

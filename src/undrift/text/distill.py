@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsqr
@@ -17,6 +16,7 @@ from ..method import (
     MSDAClassifier,
     Name,
     Settings,
+    TargetFacts,
     TargetResults,
     class_probabilities,
     find_border,
@@ -38,7 +38,7 @@ class Taught:
 
     classes: np.ndarray
     probabilities: np.ndarray  # (n, n_classes)
-    targets: dict[Name, dict[str, Any]]  # what is known of the target domains
+    targets: dict[Name, TargetFacts]  # what is known of the target domains
     domain: np.ndarray  # (n,) of int: positions among these
     prior: np.ndarray  # (n_domains, n_classes) log shares that predictions ignore
     source_shares: np.ndarray  # (n_classes,)

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
-from ..method import MSDAClassifier
+from ..method import ExpectedError, MSDAClassifier
 from ..scoring import describe_expected, list_shares
 from .distill import DistilledClassifier
 from .tokens import check_documents
@@ -137,7 +137,7 @@ class TextModel(ClassifierMixin, BaseEstimator):
         return self.classifier_.target_shares_interval_
 
     @property
-    def expected_error_(self) -> list[dict[str, Any]]:
+    def expected_error_(self) -> list[ExpectedError]:
         """Error to expect on every target, as of :class:`MSDAClassifier`; of the adapter, once distilled."""
         return self.classifier_.expected_error_
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +21,7 @@ from ..denoise import Layer
 from ..row_form import CentredRows, RowCoef
 from .ops import to_numpy
 
+Device: TypeAlias = torch.device | str
 # Entries of a block: a product of that many fills a GPU, and the space for one more is always there.
 BLOCK_ENTRIES = 2**28
 SHARE = 0.7  # of a device's free memory that rows may take; the rest is for blocks and scatters
@@ -54,7 +55,7 @@ class TensorBlock:
         """Size of the tensors."""
         return sum(part.nbytes for part in self.tensors)
 
-    def to(self, device: Any) -> TensorBlock:
+    def to(self, device: Device) -> TensorBlock:
         """Return the block on a device."""
         return replace(self, tensors=tuple(part.to(device) for part in self.tensors))
 
@@ -85,7 +86,7 @@ class DeviceShelf:
     `memory_budget` has the bytes of the device that rows may take; by default most of those that are free.
     """
 
-    def __init__(self, device: Any, memory_budget: float | None = None) -> None:
+    def __init__(self, device: Device, memory_budget: float | None = None) -> None:
         self.device = torch.empty(0, device=device).device  # with its number, where the name has none
         self._budget = memory_budget
 
@@ -119,7 +120,7 @@ class DeviceShelf:
 class StreamToDevice:
     """Blocks read again for every pass, each dense and on the device while it is used."""
 
-    def __init__(self, source: Iterable[Rows], device: Any) -> None:
+    def __init__(self, source: Iterable[Rows], device: Device) -> None:
         self._source, self._device = source, device
 
     def __iter__(self) -> Iterator[torch.Tensor]:
@@ -132,13 +133,13 @@ def split_for_device(X: Rows, width: int = 0) -> list[Rows]:
     return split_rows(X, max(width, X.shape[1]), BLOCK_ENTRIES)
 
 
-def to_device(layer: Layer, device: Any) -> Layer:
+def to_device(layer: Layer, device: Device) -> Layer:
     """Return `layer` with its arrays on a torch device."""
 
-    def move(array: Any) -> torch.Tensor:
+    def move(array: Array) -> torch.Tensor:
         return tensor(array).to(device)
 
-    coef: Any = layer.coef
+    coef = layer.coef
     if isinstance(coef, RowCoef):
         mean = None if coef.given.mean is None else move(coef.given.mean)
         coef = replace(

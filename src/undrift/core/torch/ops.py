@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import DTypeLike
 
-from ..array import NotPositiveDefinite
+from ..array import Array, NotPositiveDefinite
 from ..numpy_ops import stripes
 
 float64 = torch.float64
@@ -96,7 +96,7 @@ def diagonal(A: torch.Tensor) -> torch.Tensor:
     return A.diagonal().to(torch.float64, copy=True)
 
 
-def cast(A: torch.Tensor, dtype: Any) -> torch.Tensor:
+def cast(A: torch.Tensor, dtype: torch.dtype | DTypeLike) -> torch.Tensor:
     """Return `A` in `dtype`, one of torch or of NumPy; itself if it already is."""
     return A.to(dtype if isinstance(dtype, torch.dtype) else getattr(torch, np.dtype(dtype).name))
 
@@ -105,7 +105,7 @@ def stack(blocks: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat(list(blocks))
 
 
-def empty_like(A: torch.Tensor, shape: tuple[int, ...], dtype: Any = None) -> torch.Tensor:
+def empty_like(A: torch.Tensor, shape: tuple[int, ...], dtype: torch.dtype | None = None) -> torch.Tensor:
     return A.new_empty(shape, dtype=dtype)
 
 
@@ -196,7 +196,7 @@ def times_transposed(X: torch.Tensor, Z: torch.Tensor) -> torch.Tensor:
     return X @ Z.T
 
 
-def affine(X: torch.Tensor, coef: Any, intercept: torch.Tensor) -> torch.Tensor:
+def affine(X: torch.Tensor, coef: Array, intercept: torch.Tensor) -> torch.Tensor:
     if not isinstance(coef, torch.Tensor):
         coef = coef.suit(len(X))
     if not isinstance(coef, torch.Tensor):
@@ -207,7 +207,7 @@ def affine(X: torch.Tensor, coef: Any, intercept: torch.Tensor) -> torch.Tensor:
     return result
 
 
-_SQUASH: dict[str, Callable[[torch.Tensor], Any]] = {
+_SQUASH: dict[str, Callable[[torch.Tensor], object]] = {
     "tanh": torch.Tensor.tanh_,
     "sigmoid": torch.Tensor.sigmoid_,
     "relu": torch.Tensor.relu_,
