@@ -148,6 +148,7 @@ def test_labels_of_classes_that_the_source_lacks_are_left_out():
     assert_array_equal(problem.codes["target"], [UNLABELLED, 1, UNLABELLED, UNLABELLED])
 
 
+@pytest.mark.filterwarnings("ignore:rows of the target are")
 def test_a_missing_value_among_strings_is_no_label(counts):
     y = ["good", "bad", *["good", "bad"] * 14, float("nan"), None, *["good"] * 28]
     series = pd.Series(["good", "bad", pd.NA, *["good"] * 57], dtype="string")
