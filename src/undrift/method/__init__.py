@@ -8,7 +8,6 @@ from .layers import Learning, learn_layers
 from .model import Model
 from .problem import (
     TARGET,
-    KnownShares,
     Name,
     Problem,
     Words,
