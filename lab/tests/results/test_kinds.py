@@ -32,11 +32,15 @@ RECORDS = [
     record("svm-tfidf", "fdu-mtl", 0.30, variant="fdu-mtl .10"),
     record("logistic-tfidf", "fdu-mtl", 0.30, variant="fdu-mtl .10"),
     ours("fdu-mtl", 0.10, 0.15, 0.05, 0.25, variant="fdu-mtl .10", readings=READINGS),
+    record("updated-asked-5", "fdu-mtl", 0.08, variant="fdu-mtl .10"),
     record("svm-tfidf", "natural", 0.12),
     ours("natural", 0.10, 0.15, 0.05, 0.25),
+    record("updated-asked-5", "natural", 0.11),
     record("svm-tfidf", "crisis", 0.2),
     record("logistic-tfidf", "crisis", 0.3),
     ours("crisis", 0.22, 0.2, 0.1, 0.3, readings={"same mix": 0.3, "unmoved": 0.2}),
+    record("updated-asked-5", "crisis", 0.2),
+    record("updated-30", "crisis", 0.1),
 ]  # fmt: skip
 
 
@@ -65,7 +69,7 @@ def test_errors_by_group_and_the_mean_over_families():
     table = rows("kinds")
     assert table["three classes and more"] == {
         "tasks": "1", "better of SVM and LR": "40.0", "undrift": "43.0", "5 labels asked": "35.0",
-    }  # fmt: skip  # nothing is measured with 30 random labels
+    }  # fmt: skip  # one task alone is measured with 30 random labels
     assert table["all"]["undrift"] == "25.0"  # of the three tasks that have both plain classifiers
     assert table["mean over families"]["undrift"] == "25.0"  # 43, 10 and 22
     assert table["all but Amazon reviews"]["undrift"] == "32.5"
@@ -77,6 +81,7 @@ def test_harm_is_over_two_points_above_the_better_of_two():
     assert table["three classes and more"]["no label"] == "100"
     assert table["two classes, no Amazon reviews"]["no label"] == "0"  # exactly two points
     assert table["all"]["no label"] == "33"  # of the three tasks that have both
+    assert "30 random" not in table["all"]
 
 
 def test_intervals_hold_have_a_width_and_may_be_sure_and_wrong():
@@ -124,8 +129,12 @@ def test_families_methods_and_labels():
     assert list(rows("kinds-families")) == ["Amazon reviews", "crisis", "emotion"]
     controls = [record(m, "stance", 0.6, n_classes=3) for m in ("undrift", "svm-tfidf", "logistic-tfidf")]
     assert list(rows("kinds-families", controls)) == ["stance (control)"]
-    assert list(rows("kinds-methods")) == ["svm-tfidf", "logistic-tfidf", "undrift"]
-    assert list(rows("kinds-labels")) == ["none", "5 asked"]
+    assert list(rows("kinds-methods")) == ["svm-tfidf", "undrift"]  # logistic regression lacks a task of four
+    labels = rows("kinds-labels")
+    assert list(labels) == ["tasks", "none", "5 asked", "30 random"]
+    assert {name: own["two classes, no Amazon reviews"] for name, own in labels.items()} == {
+        "tasks": "1", "none": "22.0", "5 asked": "20.0", "30 random": "10.0",
+    }  # fmt: skip
 
 
 def test_the_command_prints_every_table(tmp_path, capsys):

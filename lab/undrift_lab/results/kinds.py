@@ -25,6 +25,7 @@ OUTSIDE, ALL, BY_FAMILY = "all but Amazon reviews", "all", "mean over families"
 AS_WRITTEN = ("natural", "amazon-20")  # corpora with the class shares of their writers
 CONTROLS = ("sarcasm", "stance")  # families in which the meaning of labels changes between domains
 LABELS = (3, 5, 10, 30)
+MOST = 0.9  # part of the tasks that a method has a record of, to stand beside others
 LR = "Errors in per cent. LR is logistic regression on tf-idf."
 
 
@@ -39,6 +40,15 @@ class Tasks:
         """Return a number of one method by task, NaN where there is no record."""
         own = self.records[self.records["method"] == method].set_index("task_of_variant")
         return own[name].reindex(self.about.index).astype(float)
+
+    def take_most(self, method: str, name: str = "transfer_error") -> pd.Series:
+        """Return the same, all NaN for a method that lacks more than a tenth of the tasks.
+
+        Means of the others would be of other tasks than those of the columns beside it.
+        """
+        values = self.take(method, name)
+        has_most = self.take(method).notna().mean() >= MOST
+        return values if has_most else values * np.nan
 
     @property
     def simple(self) -> pd.Series:
@@ -99,8 +109,8 @@ def kinds_table(tasks: Tasks) -> str | None:
     columns = {
         "better of SVM and LR": tasks.simple,
         "undrift": tasks.take("undrift"),
-        "5 labels asked": tasks.take("updated-asked-5"),
-        "30 random labels": tasks.take("updated-30"),
+        "5 labels asked": tasks.take_most("updated-asked-5"),
+        "30 random labels": tasks.take_most("updated-30"),
     }
     note = "The better of two is chosen on each task by its test error, which favours it."
     return _write("kind of text", columns, _list_by_part(tasks, columns), f"{LR} {note} {_DRAWS}")
@@ -111,7 +121,7 @@ def readme_table(tasks: Tasks) -> str | None:
     columns = {
         "plain classifier": tasks.simple,
         "undrift": tasks.take("undrift"),
-        "after 5 labels": tasks.take("updated-asked-5"),
+        "after 5 labels": tasks.take_most("updated-asked-5"),
     }
     rows = [row for row in _list_by_part(tasks, columns) if row[0] not in (OUTSIDE, ALL, WRITTEN)]
     return _write("kind of text, wrong in %", columns, rows)
@@ -121,7 +131,7 @@ def kinds_harm_table(tasks: Tasks) -> str | None:
     """Tasks that are worse than the better of SVM and logistic regression."""
     methods = {"no label": "undrift", "5 asked": "updated-asked-5", "10 asked": "updated-asked-10"}
     methods["30 random"] = "updated-30"
-    columns = {says: find_harm(tasks, method) for says, method in methods.items()}
+    columns = {says: find_harm(tasks, tasks.take_most(method)) for says, method in methods.items()}
     note = f"Per cent of tasks with more error than the better of SVM and LR by over {100 * MUCH:g} points."
     return _write("kind of text", columns, _list_by_part(tasks, columns, ".0f"), note)
 
@@ -145,8 +155,8 @@ def kinds_labelled_estimates_table(tasks: Tasks) -> str | None:
     """What intervals hold after labels."""
     columns = {}
     for says, method in {"5 asked": "updated-asked-5", "30 random": "updated-30"}.items():
-        columns[f"{says}: hold, %"] = tasks.take(method, "interval_holds")
-        columns[f"{says}: width"] = tasks.take(method, "width")
+        columns[f"{says}: hold, %"] = tasks.take_most(method, "interval_holds")
+        columns[f"{says}: width"] = tasks.take_most(method, "width")
     note = "Intervals of the error are of 90%; means of three draws, widths in points."
     return _write("kind of text", columns, _list_by_part(tasks, columns), note)
 
@@ -171,16 +181,21 @@ def kinds_methods_table(tasks: Tasks) -> str | None:
     """Errors of every method without labels."""
     methods = [name for name in dict.fromkeys(tasks.records["method"]) if split_label_method(name)[1] < 0]
     ordered = sorted(methods, key=lambda name: name == "undrift")
-    lines = {name: tasks.take(name) for name in ordered}
+    lines = {name: tasks.take_most(name) for name in ordered}
     return _write("method", None, _list_by_group(tasks, lines), LR)
 
 
 def kinds_labels_table(tasks: Tasks) -> str | None:
-    """Errors by number of labels, asked and random."""
+    """Errors by number of labels, asked and random, on the tasks that have all of them."""
     lines = {"none": tasks.take("undrift")}
     lines |= {f"{n} asked": tasks.take(f"updated-asked-{n}") for n in LABELS}
     lines |= {f"{n} random": tasks.take(f"updated-{n}") for n in LABELS}
-    return _write("labels", None, _list_by_group(tasks, lines), f"Errors in per cent. {_DRAWS}")
+    table = pd.DataFrame(lines).dropna(axis=1, how="all").dropna()
+    own = Tasks(tasks.records, tasks.about.loc[table.index])
+    counts = own.count()
+    n_tasks = ["tasks", *(str(counts.get(group, "")) for group in GROUPS)]
+    rows = [n_tasks, *_list_by_group(own, {str(name): table[name] for name in table})]
+    return _write("labels", None, rows, f"Errors in per cent. {_DRAWS}")
 
 
 def kinds_uneven_table(tasks: Tasks) -> str | None:
@@ -204,8 +219,8 @@ def list_by_share(tasks: Tasks) -> dict[float, tuple[int, dict[str, float]]]:
     columns = {
         "better of SVM and LR": tasks.simple,
         "undrift": tasks.take("undrift"),
-        "5 labels asked": tasks.take("updated-asked-5"),
-        "30 random labels": tasks.take("updated-30"),
+        "5 labels asked": tasks.take_most("updated-asked-5"),
+        "30 random labels": tasks.take_most("updated-30"),
     }
     found = {}
     for share, own in shares.dropna().groupby(shares):
@@ -265,16 +280,16 @@ def _error(method: str) -> Callable[[Tasks], pd.Series]:
 
 
 def _harm(method: str) -> Callable[[Tasks], pd.Series]:
-    return lambda tasks: find_harm(tasks, method)
+    return lambda tasks: find_harm(tasks, tasks.take(method))
 
 
 def _said(name: str) -> Callable[[Tasks], pd.Series]:
     return lambda tasks: tasks.take("undrift", name)
 
 
-def find_harm(tasks: Tasks, method: str) -> pd.Series:
-    """Tell which tasks are worse than the better of SVM and logistic regression; NaN without a record."""
-    gap = tasks.take(method) - tasks.simple
+def find_harm(tasks: Tasks, errors: pd.Series) -> pd.Series:
+    """Tell which errors are harm against the better of SVM and logistic regression; NaN without a record."""
+    gap = errors - tasks.simple
     return (gap > MUCH + 1e-9).astype(float).where(gap.notna())
 
 
