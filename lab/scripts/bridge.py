@@ -13,7 +13,7 @@ import numpy as np
 from harness import add_store, report, store
 
 from undrift import MSDAClassifier, TextAdapter
-from undrift.scoring import fitted_svm
+from undrift.results import fitted_svm
 from undrift.text.bridge import ask_vectors, read_source
 from undrift.text.languages import encode_texts
 from undrift_lab.corpora import load_fdu_mtl, load_named

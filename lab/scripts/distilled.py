@@ -36,7 +36,7 @@ def parse_arguments() -> argparse.Namespace:
 def measure_pair(args: argparse.Namespace, corpus, pair: str, rng: np.random.Generator) -> tuple[dict, list]:
     """Adapt, distill and predict new rows; also return the errors of both models, row by row."""
     from undrift import MSDAClassifier, TermVectorizer, TextAdapter
-    from undrift.scoring import fitted_svm
+    from undrift.results import fitted_svm
 
     source, target = (corpus.domains[name] for name in pair.split(":"))
     texts, truth = target.texts[: args.rows], np.asarray(target.y, dtype=float)[: args.rows]

@@ -22,7 +22,7 @@ from undrift.method import N_QUESTIONS, find_doubts, list_chances, weigh_draws
 from undrift.method.asking import choose_questions
 from undrift.method.jury import mix, weigh
 from undrift.method.settings import VoteSettings
-from undrift.scoring import measure_error, measure_gain
+from undrift.results import Comparison
 
 DOUBT = VoteSettings().doubt
 N_LABELS = (10, 30, 100)  # drawn ones
@@ -86,11 +86,12 @@ class Session:
             after[fold == k] = self.predict(rest)[1][rows[fold == k]]
         before, learnt = first[rows] != self.y[rows], after != self.y[rows]
         true = float(np.mean(first != self.y)), float(np.mean(last != self.y))
-        gain = measure_gain(before, learnt, weight)
+        compared = Comparison.count(before, learnt, weight)
+        gain = compared.gain
         return {
-            "before": (measure_error(before, weight), true[0]),
-            "after": (measure_error(learnt, weight), true[1]),
-            "difference": ({"error": gain.pop("gain"), **gain}, true[0] - true[1]),
+            "before": (compared.before.to_dict(), true[0]),
+            "after": (compared.after.to_dict(), true[1]),
+            "difference": ({"error": gain.gain, "low": gain.low, "high": gain.high}, true[0] - true[1]),
         }
 
 

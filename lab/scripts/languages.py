@@ -135,7 +135,7 @@ def measure(language: str, tokens: str, n: int, seed: int, contradicting: float)
     import numpy as np
 
     from undrift import MSDAClassifier, TextAdapter
-    from undrift.scoring import fitted_svm
+    from undrift.results import fitted_svm
 
     documents, labels, target, truth = make_reviews_in(language, n, seed, contradicting)
     adapter = TextAdapter(classifier=MSDAClassifier(random_state=seed), tokens=tokens)

@@ -50,7 +50,7 @@ def test_what_updating_needs_is_computed_where_something_reads_it(files, tmp_pat
 
 
 def test_predictions_are_those_of_the_estimator(files, tmp_path, reviews):
-    summary = run_adapt(job_of(files, tmp_path), build_adapter())
+    summary = run_adapt(job_of(files, tmp_path), build_adapter()).to_dict()
     (books, labels), (kitchen, _) = reviews["books"], reviews["kitchen"]
     expected = build_adapter().fit(books, [label or None for label in labels], kitchen)
     rows = read_csv(tmp_path / "out.csv")
@@ -70,7 +70,7 @@ def test_summary_counts_and_is_json(files, tmp_path, reviews):
     job = job_of(
         files, tmp_path, "kitchen", "camping", target_label="truth", model=tmp_path / "m.safetensors"
     )
-    summary = run_adapt(job, build_adapter())
+    summary = run_adapt(job, build_adapter()).to_dict()
     assert json.loads(json.dumps(summary)) == summary
     n_unlabelled = reviews["books"][1].count("")
     (source,) = summary["sources"]
@@ -89,7 +89,7 @@ def test_summary_counts_and_is_json(files, tmp_path, reviews):
 
 def test_errors_are_of_the_labelled_rows(files, tmp_path, reviews):
     job = job_of(files, tmp_path, "kitchen", "camping", target_label="truth")
-    summary = run_adapt(job, build_adapter())
+    summary = run_adapt(job, build_adapter()).to_dict()
     rows = read_csv(tmp_path / "out.csv")
     for target, name in zip(summary["targets"], ("kitchen.csv", "camping.csv"), strict=True):
         scored = [row for row in rows if row["domain"] == name and row["truth"]]
@@ -128,7 +128,7 @@ def test_several_sources_and_targets_with_other_columns(files, tmp_path, reviews
     extra = write_csv(tmp_path / "extra.csv", {"label": labels, "text": texts, "seller": ["x"] * 120})
     out = tmp_path / "out.csv"
     job = AdaptJob([files["books"], extra], [files["kitchen"], extra], ("text",), "label", out)
-    summary = run_adapt(job, build_adapter())
+    summary = run_adapt(job, build_adapter()).to_dict()
     rows = read_csv(out)
     columns = ["id", "text", "truth", "label", "seller", "prediction", "score", "probability", "domain"]
     assert list(rows[0]) == columns
@@ -145,7 +145,7 @@ def test_labels_in_the_target_change_nothing(files, tmp_path, reviews):
     texts, _ = reviews["kitchen"]
     for labels in (["positive"] * 120, ["?"] * 120):
         files["kitchen"] = write_csv(tmp_path / "kitchen.csv", {"text": texts, "label": labels})
-        summary = run_adapt(job_of(files, tmp_path), build_adapter())
+        summary = run_adapt(job_of(files, tmp_path), build_adapter()).to_dict()
         assert [row["score"] for row in read_csv(tmp_path / "out.csv")] == before
         assert any("ignored" in note for note in summary["notes"])
 
@@ -176,12 +176,12 @@ def test_a_clash_of_columns_is_seen_before_the_fit(files, tmp_path, reviews, nam
 
 def test_a_target_without_truth_or_with_truth_of_other_names(files, tmp_path, reviews):
     write_csv(files["kitchen"], {"text": reviews["kitchen"][0], "truth": [""] * 120})
-    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), build_adapter())
+    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), build_adapter()).to_dict()
     assert summary["targets"][0]["scored"] == 0
     assert summary["targets"][0]["adapted_error"] is None
     assert "kitchen.csv has no label to score with" in summary["notes"]
     write_csv(files["kitchen"], {"text": reviews["kitchen"][0], "truth": ["1", "0"] * 60})
-    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), build_adapter())
+    summary = run_adapt(job_of(files, tmp_path, target_label="truth"), build_adapter()).to_dict()
     assert summary["targets"][0]["adapted_error"] == 1
     (warning,) = summary["warnings"]
     assert "none of the target's labels (0, 1) is one of the source's (negative, positive)" in warning
@@ -202,7 +202,7 @@ def test_numbers_and_texts_of_one_label_are_equal(tmp_path, reviews):
         {"text": texts, "truth": ["" if not label else int(label == "positive") for label in labels]},
     )
     job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.jsonl", target_label="truth")
-    summary = run_adapt(job, build_adapter())
+    summary = run_adapt(job, build_adapter()).to_dict()
     assert summary["classes"] == [0, 1]
     assert summary["warnings"] == []
     assert summary["targets"][0]["scored"] == 120 - labels.count("")

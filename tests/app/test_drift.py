@@ -50,7 +50,7 @@ def test_few_batches_of_the_same_rows_are_called_drift():
         for size in (100, 400):
             for _ in range(25):
                 drawn = [pool[i] for i in rng.choice(len(pool), size, replace=False)]
-                alarms += check_drift(model, reference, drawn)["drifted"]
+                alarms += check_drift(model, reference, drawn).to_dict()["drifted"]
     assert alarms < 9
 
 
@@ -58,15 +58,15 @@ def test_other_rows_are_drift_and_empty_ones_are_not(rng):
     fit = draw_documents(rng, 600)
     model = make_model(fit)
     reference = describe_target(model, fit)
-    other = check_drift(model, reference, draw_documents(rng, 100, tilt=0.4))
+    other = check_drift(model, reference, draw_documents(rng, 100, tilt=0.4)).to_dict()
     assert other["drifted"]
     assert other["difference"]["drifted"]
-    foreign = check_drift(model, reference, [f"ganz andere{i} Worte{i}" for i in range(100)])
+    foreign = check_drift(model, reference, [f"ganz andere{i} Worte{i}" for i in range(100)]).to_dict()
     assert foreign["unseen_terms"]["batch"] > 0.9
     assert any("unknown to the model" in reason for reason in foreign["reasons"])
     fit = draw_documents(rng, 300)
     model = make_model(fit)
-    found = check_drift(model, describe_target(model, fit), [""] * 5)
+    found = check_drift(model, describe_target(model, fit), [""] * 5).to_dict()
     assert found["unseen_terms"]["batch"] == 0
 
 
@@ -76,5 +76,5 @@ def test_drift_is_a_rare_chance_and_a_difference_that_counts(rng, set_limits, p,
     model = make_model(fit)
     means = iter([0.2 + more, 0.2, 0.5])  # of terms unknown in the batch and in the fit; of the direction
     set_limits(_compare=lambda *given: p, _mean=lambda *given: next(means))
-    checked = check_drift(model, describe_target(model, fit), fit[:10])
+    checked = check_drift(model, describe_target(model, fit), fit[:10]).to_dict()
     assert (len(checked["reasons"]), checked["drifted"]) == (found, found > 0)

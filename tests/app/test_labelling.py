@@ -12,7 +12,7 @@ from scipy import stats
 
 from tests.helpers.topics import make_topics
 from undrift.app.labelling import LabelSession, advise, set_goal
-from undrift.scoring import measure_error, measure_margins
+from undrift.results import Score, measure_margins
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def error_by_hand(session):
     n, N = len(drawn), len(session._compared) - QUESTIONS
     factors = (N - n) / (N - np.arange(1, n + 1))
     weight = 1 + factors * (np.array([session.answers[row].weight for row in drawn]) - 1)
-    return measure_error(np.array(wrong), weight)
+    return Score.measure(np.array(wrong), weight).to_dict()
 
 
 def test_undo_takes_back_label_file_and_error(start, adapted):
@@ -245,11 +245,11 @@ def test_a_model_that_cannot_learn_still_measures(start, adapted):
 
 @pytest.mark.parametrize(
     ("expected", "n_rows", "goal"),
-    [(None, 500, 80), (0.2, 500, 70), (0.01, 500, 30), (0.5, 500, 100), (0.2, 12, 12)],
+    [(0.25, 500, 80), (0.2, 500, 70), (0.01, 500, 30), (0.5, 500, 100), (0.2, 12, 12)],
 )
 def test_the_goal_measures_to_ten_points(expected, n_rows, goal):
-    assert set_goal(expected and {"error": expected}, n_rows) == goal
-    low, high = stats.binomtest(round(goal * (expected or 0.25)), goal).proportion_ci(method="wilson")
+    assert set_goal(Score(expected, 0.0, 1.0), n_rows) == goal
+    low, high = stats.binomtest(round(goal * expected), goal).proportion_ci(method="wilson")
     assert (high - low) / 2 < 0.105 or n_rows < 30
 
 
@@ -264,7 +264,7 @@ def test_the_goal_does_not_move_and_the_advice_says_what_more_labels_add(start, 
         assert session.state()["goal"] == goal
         assert session.state()["advice"].startswith(f"{n} of {goal} rows are labelled. Go on to {goal}")
     assert start().goal == goal, "nor with another session"
-    said = advise({"error": 0.2, "low": 0.1, "high": 0.3, "n": 60}, 60)
+    said = advise(Score(0.2, 0.1, 0.3, 60), 60)
     assert said.startswith(
         "The goal of 60 rows is reached: you can stop. 20 more would narrow the interval by 1.3"
     )

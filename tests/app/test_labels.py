@@ -1,21 +1,23 @@
 """Labels of target rows: matched by text, learnt, and never scored twice."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
 from tests.helpers.review_files import make_review_texts, read_csv, write_csv
+from tests.report.test_evidence import weighted_interval
 from undrift import MSDAClassifier, TextAdapter, UndriftWarning, load_model
 from undrift.app.adapt import run_adapt
 from undrift.app.domains import parse_label
 from undrift.app.job import AdaptJob, AskJob, UpdateJob
 from undrift.app.labels import TrainingLabels, cross_fit, read_labels
-from undrift.app.summary import sum_mistakes
 from undrift.app.tables import TableError, open_table
 from undrift.app.update import run_ask, run_update
 from undrift.errors import count
-from undrift.scoring import error_interval
+from undrift.results import Comparison
 from undrift.text import hash_text
 
 CLASSES = ["negative", "positive"]
@@ -52,10 +54,13 @@ def write_labels(files, rows, name="labels.csv", **columns):
     return write_csv(files["folder"] / name, columns)
 
 
-def error_of(files, rows, weights=None):
+def find_wrong(files, rows):
     out = read_csv(files["folder"] / "out.csv")
-    wrong = [out[i]["prediction"] != files["truth"][i] for i in rows]
-    return float(np.average(wrong, weights=weights))
+    return np.array([out[i]["prediction"] != files["truth"][i] for i in rows])
+
+
+def error_of(files, rows, weights=None):
+    return float(np.average(find_wrong(files, rows), weights=weights))
 
 
 def test_scores_are_weighted_and_leave_rows_for_predictions_out(files):
@@ -64,17 +69,19 @@ def test_scores_are_weighted_and_leave_rows_for_predictions_out(files):
     weights = rng.integers(1, 9, 40).astype(float)
     columns = {"sampled": sampled, "weight": [*map(str, weights), *[""] * 20]}
     path = write_labels(files, rows, **columns)
-    (entry,) = run_adapt(make_job(files, labels=path), build_adapter())["targets"]
+    (entry,) = run_adapt(make_job(files, labels=path), build_adapter()).to_dict()["targets"]
     assert entry["scored"] == 40
     assert_allclose(entry["adapted_error"], error_of(files, rows[:40], weights))
     assert entry["adapted_error"] != error_of(files, rows[:40])
-    n = weights.sum() ** 2 / (weights**2).sum()
-    assert_allclose(entry["adapted_error_interval"], error_interval(entry["adapted_error"], n))
+    _, *interval = weighted_interval(weights, find_wrong(files, rows[:40]))
+    assert_allclose(entry["adapted_error_interval"], interval)
     is_positive = np.array(files["truth"][:40]) == "positive"
     assert_allclose(entry["labelled_shares"]["positive"], weights[is_positive].sum() / weights.sum())
     assert sum(entry["labelled_shares"].values()) == pytest.approx(1)
     for uses in ("train", "both"):
-        (entry,) = run_adapt(make_job(files, labels=path, use_labels=uses), build_adapter())["targets"]
+        (entry,) = run_adapt(make_job(files, labels=path, use_labels=uses), build_adapter()).to_dict()[
+            "targets"
+        ]
         assert entry["scored"] == (0 if uses == "train" else 40)
 
 
@@ -83,7 +90,7 @@ def test_rows_of_one_text_share_the_weight_of_its_label(files):
     rows, weights = list(range(40)), np.repeat([2.0, 1.0], [10, 30])  # the first ten stand for two rows each
     columns = {"sampled": ["estimate"] * 40, "weight": list(map(str, weights))}
     path = write_labels(files, rows, **columns)
-    (entry,) = run_adapt(make_job(files, labels=path), build_adapter())["targets"]
+    (entry,) = run_adapt(make_job(files, labels=path), build_adapter()).to_dict()["targets"]
     assert entry["scored"] == 50
     assert_allclose(entry["adapted_error"], error_of(files, rows, weights))
 
@@ -94,7 +101,7 @@ def test_rows_that_stand_in_the_source_are_not_scored(files, reviews):
     texts = [*files["texts"], *(f" {books[i].upper()} " for i in twice)]
     truth = [*files["truth"], *(stars[i] for i in twice)]
     write_csv(files["folder"] / "kitchen.csv", {"text": texts, "truth": truth})
-    summary = run_adapt(make_job(files, target_label="truth"), build_adapter())
+    summary = run_adapt(make_job(files, target_label="truth"), build_adapter()).to_dict()
     assert summary["targets"][0]["scored"] == sum(map(bool, files["truth"]))
     (note,) = [note for note in summary["notes"] if "in the source too" in note]
     assert note.startswith(f"{len(twice)} labelled rows of kitchen.csv not scored")
@@ -106,7 +113,7 @@ def test_labels_are_learnt(files, uses, tmp_path):
     path, model = write_labels(files, rows), tmp_path / "model.safetensors"
     summary = run_adapt(
         make_job(files, labels=path, use_labels=uses, model=model, updatable=True), build_adapter()
-    )
+    ).to_dict()
     learnt = [row["score"] for row in read_csv(files["folder"] / "out.csv")]
     base = build_adapter()
     run_adapt(make_job(files, model=tmp_path / "base.safetensors", updatable=True), base)
@@ -158,7 +165,7 @@ def test_rows_without_a_known_term_are_learnt_if_their_labels_agree(files):
         truth = ["negative", "positive"] * 10 + [""] * 100 + ["negative", "negative", last]
         write_csv(files["folder"] / "kitchen.csv", {"text": texts, "truth": truth})
         job = make_job(files, target_label="truth", use_labels="train")
-        assert run_adapt(job, build_adapter())["n_learnt"] == 20 + n
+        assert run_adapt(job, build_adapter()).to_dict()["n_learnt"] == 20 + n
 
 
 def test_contradicting_labels_are_left_out(files):
@@ -168,7 +175,7 @@ def test_contradicting_labels_are_left_out(files):
     with pytest.warns(UndriftWarning, match=r"1 text with contradicting labels left out"):
         given = read_labels(open_table(path), ("text",), ["label"], CLASSES)
     assert len(given) == 19
-    summary = run_adapt(make_job(files, labels=path, use_labels="train"), build_adapter())
+    summary = run_adapt(make_job(files, labels=path, use_labels="train"), build_adapter()).to_dict()
     assert summary["n_learnt"] == 19
     assert sum("contradicting" in warning for warning in summary["warnings"]) == 1
 
@@ -192,12 +199,19 @@ def test_labels_to_learn_from_must_be_there(files):
 
 def test_mistakes_are_summed_by_weight():
     y, first, second = [0, 0, 1, 1, 1], [0, 1, 1, 0, 0], [0, 0, 0, 1, 0]
-    assert_allclose(sum_mistakes(y, np.ones(5), first, second), [5, 5, 5, 3, 2, 1, 3, 2])
+    sums = Comparison.of_labels(y, np.ones(5), first, second)
+    assert astuple(sums) == (5, 5, 5, 3, 3, 2, 2, 1, 2, 1, 3, 2)
     weight = np.array([1.0, 2, 3, 4, 5])
-    assert_allclose(sum_mistakes(y, weight, first, second), [5, 15, 55, 11, 8, 5, 11, 8])
-    stars = sum_mistakes(["1", "5"], np.ones(2), ["3", "5"], ["2", "1"])
-    assert_allclose(stars[-2:], [2, 5])
-    assert np.isnan(sum_mistakes(["good", "bad"], np.ones(2), ["bad", "bad"], ["bad", "bad"])[-1])
+    sums = Comparison.of_labels(y, weight, first, second)
+    assert astuple(sums) == (5, 15, 55, 11, 45, 8, 34, 5, 2, 1, 11, 8)
+    parts = (
+        Comparison.of_labels(y[own], weight[own], first[own], second[own]) for own in (slice(2), slice(2, 5))
+    )
+    assert sum(parts, Comparison()) == sums
+    stars = Comparison.of_labels(["1", "5"], np.ones(2), ["3", "5"], ["2", "1"])
+    assert stars.mean_distances == (1, 2.5)
+    words = Comparison.of_labels(["good", "bad"], np.ones(2), ["bad", "bad"], ["bad", "bad"])
+    assert words.mean_distances is None
 
 
 @pytest.fixture
@@ -211,7 +225,7 @@ def model(files):
 def test_ask_writes_rows_with_all_their_columns(files, model, purpose):
     folder = files["folder"]
     job = AskJob(model=model, input=folder / "kitchen.csv", out=folder / "ask.csv", n=12, purpose=purpose)
-    summary = run_ask(job)
+    summary = run_ask(job).to_dict()
     rows = read_csv(job.out)
     assert list(rows[0]) == ["text", "id", "label", "sampled", "weight"]
     assert summary["asked"] == len(rows) == 12
@@ -239,7 +253,7 @@ def test_update_learns_and_measures_what_was_drawn_for_an_estimate(files, model)
     weights = np.where(np.arange(len(rows)) % 2, 1.0, 5.0)
     path = write_labels(files, rows, sampled=["estimate"] * len(rows), weight=[*map(str, weights)])
     out = files["folder"] / "new.safetensors"
-    summary = run_update(UpdateJob(model=model, out=out, labels=path))
+    summary = run_update(UpdateJob(model=model, out=out, labels=path)).to_dict()
     old, new = load_model(model), load_model(out)
     texts, truth = (
         [files["texts"][i] for i in rows],
@@ -266,7 +280,9 @@ def test_labels_that_were_learnt_before_are_measured_without_them(files, model):
     path, out = write_labels(files, range(0, 120, 2)), files["folder"] / "new.safetensors"
     adapted = TextAdapter(300, classifier=MSDAClassifier(3, random_state=0))
     run_adapt(make_job(files, model=model, updatable=True), adapted)
-    first, second = (run_update(UpdateJob(model=each, out=out, labels=path)) for each in (model, out))
+    first, second = (
+        run_update(UpdateJob(model=each, out=out, labels=path)).to_dict() for each in (model, out)
+    )
     for name in ("measured", "measured_before", "expected_error_before"):
         assert second[name]["error"] == pytest.approx(first[name]["error"], abs=0.02)
     assert second["changed"]["predictions"] == 0
@@ -278,7 +294,7 @@ def test_update_takes_a_new_batch(files, model, reviews):
     one = [text for text, label in zip(kitchen, truth, strict=True) if label != "negative"]
     path = write_csv(files["folder"] / "may.csv", {"text": one})
     out = files["folder"] / "new.safetensors"
-    summary = run_update(UpdateJob(model=model, out=out, input=path))
+    summary = run_update(UpdateJob(model=model, out=out, input=path)).to_dict()
     expected = load_model(model).update_target(one)
     new = load_model(out)
     assert_allclose(new.decision_function(one), expected.decision_function(one), atol=1e-3)
@@ -291,18 +307,20 @@ def test_update_takes_a_new_batch(files, model, reviews):
     path = files["folder"] / "may.csv"
     run_update(UpdateJob(model=model, out=out, input=path))
     labels = write_labels(files, range(6))
-    summary = run_update(UpdateJob(model=out, out=out, labels=labels))
+    summary = run_update(UpdateJob(model=out, out=out, labels=labels)).to_dict()
     assert summary["changed"]["rows"] == len(kitchen)  # the rows that the model keeps: those of the fit
     new = {"text": [files["texts"][0], foreign[0]], "label": ["negative", "positive"]}
     path = write_csv(files["folder"] / "odd.csv", new)
-    assert run_update(UpdateJob(model=out, out=out, labels=path))["n_unmatched"] == 1
+    assert run_update(UpdateJob(model=out, out=out, labels=path)).to_dict()["n_unmatched"] == 1
     other = [text for text in reviews["camping"][0] if text not in kitchen]
     run_update(
         UpdateJob(model=model, out=out, input=write_csv(files["folder"] / "camping.csv", {"text": other}))
     )
     new = {"text": [kitchen[0], other[0], "zyxwv"], "label": ["negative", "positive", "positive"]}
     path = write_csv(files["folder"] / "odd.csv", new)
-    assert run_update(UpdateJob(model=out, out=out, labels=path))["n_unmatched"] == 2  # not of the fit
+    assert (
+        run_update(UpdateJob(model=out, out=out, labels=path)).to_dict()["n_unmatched"] == 2
+    )  # not of the fit
 
 
 def test_missing_cells_are_no_labels_and_one_thing_is_counted_as_one():

@@ -98,8 +98,8 @@ def flatten(value, path="") -> dict:
 def run_both(cluster, job, build=build_adapter, atol=1e-4) -> dict:
     """Do a job here and on a cluster: summaries and predictions are the same; return the cluster's."""
     here, there = (replace(job, out=job.out.with_name(f"{name}.csv")) for name in ("here", "there"))
-    plain = run_adapt(replace(here, model=None, distilled=None), build())
-    summary = run_on_cluster(cluster.scheduler.address, there, build())
+    plain = run_adapt(replace(here, model=None, distilled=None), build()).to_dict()
+    summary = run_on_cluster(cluster.scheduler.address, there, build()).to_dict()
     check_same_rows(here.out, there.out, atol)
     of_files = {"out", "seconds", "model", "updatable", "model_file", "distilled"}
     kept = [flatten({k: v for k, v in each.items() if k not in of_files}) for each in (summary, plain)]
@@ -196,8 +196,8 @@ def test_a_folder_of_any_formats_and_several_text_columns(cluster, tmp_path):
         make_job(tmp_path, "shops", "phones", text=["title", "text"]),
         [build_adapter() for _ in "ab"],
     )
-    plain = run_adapt(replace(job, out=tmp_path / "here.csv"), adapters[0])
-    sharded = run_on_cluster(cluster.scheduler.address, job, adapters[1])
+    plain = run_adapt(replace(job, out=tmp_path / "here.csv"), adapters[0]).to_dict()
+    sharded = run_on_cluster(cluster.scheduler.address, job, adapters[1]).to_dict()
     assert plain["tokens"] == sharded["tokens"] == "characters"
     assert adapters[0].terms_ == adapters[1].terms_
     for name in ("text", "prediction"):
@@ -209,7 +209,7 @@ def test_a_model_of_a_cluster_is_distilled_asked_and_updated(cluster, taught):
     """Both files hold the student alone, without the teacher's words."""
     files = {"model": "m.safetensors", "distilled": "small.safetensors"}
     job = make_job(taught, "", "kitchen-*.csv", teacher="llm", updatable=True, **files)
-    summary = run_on_cluster(cluster.scheduler.address, job, build_adapter(n_terms=400))
+    summary = run_on_cluster(cluster.scheduler.address, job, build_adapter(n_terms=400)).to_dict()
     assert summary["model_file"]["n_checked"] > 0
     student, small = load_model(job.model), load_model(job.distilled)
     texts, answers, disagrees = (column(job.out, name) for name in ("text", "llm", "teacher_disagrees"))
@@ -220,10 +220,10 @@ def test_a_model_of_a_cluster_is_distilled_asked_and_updated(cluster, taught):
     assert small.classifier_.domains_ == ["kitchen-*.csv"]
     assert small.fidelity_ == summary["distilled"]["fidelity"]
     rows = taught / "kitchen-0.csv"
-    assert run_ask(AskJob(model=job.model, input=rows, out=taught / "ask.csv", n=5))["asked"] == 5
+    assert run_ask(AskJob(model=job.model, input=rows, out=taught / "ask.csv", n=5)).to_dict()["asked"] == 5
     write(taught / "more.csv", texts[:10], label=["positive"] * 10)
     updated = UpdateJob(model=job.model, out=taught / "new.safetensors", labels=taught / "more.csv")
-    assert run_update(updated)["n_labels"] == 10
+    assert run_update(updated).to_dict()["n_labels"] == 10
 
 
 def refuse(cluster, job, said) -> None:
@@ -324,5 +324,5 @@ def test_warnings_of_workers_reach_the_summary(cluster, messages):
         rows = [("text", "label"), ("a café hotel, dull", "0"), ("a café hotel, good", "1")]
         csv.writer(file).writerows(rows)
     job = make_job(messages, "hotel-*.csv", "garage-*.csv")
-    summary = run_on_cluster(cluster.scheduler.address, job, build_adapter())
+    summary = run_on_cluster(cluster.scheduler.address, job, build_adapter()).to_dict()
     assert any("hotel-0.csv" in warning for warning in summary["warnings"])

@@ -62,9 +62,9 @@ def test_texts_without_a_known_term_have_the_class_shares_and_no_prediction(tmp_
 def test_doubtful_predictions_are_left_empty_and_counted(tmp_path, reviews):
     source, target = write_reviews(tmp_path, reviews)
     files = [source], [target], ("text",), "label"
-    all_kept = run_adapt(AdaptJob(*files, tmp_path / "all.csv"), build_adapter())
+    all_kept = run_adapt(AdaptJob(*files, tmp_path / "all.csv"), build_adapter()).to_dict()
     job = AdaptJob(*files, tmp_path / "out.csv", min_confidence=0.7, model=tmp_path / "m.safetensors")
-    (entry,) = run_adapt(job, build_adapter())["targets"]
+    (entry,) = run_adapt(job, build_adapter()).to_dict()["targets"]
     rows, every_row = read_csv(job.out), read_csv(tmp_path / "all.csv")
     for row, full in zip(rows, every_row, strict=True):
         is_doubtful = float(row["probability"]) < 0.7
@@ -103,7 +103,7 @@ def test_with_three_classes_probabilities_sum_to_one(tmp_path, rng):
     source = write_csv(tmp_path / "s.csv", {"text": texts, "label": labels})
     target = write_csv(tmp_path / "t.csv", {"text": texts[:40]})
     job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.csv", probabilities=True)
-    summary = run_adapt(job, build_adapter())
+    summary = run_adapt(job, build_adapter()).to_dict()
     rows = read_csv(job.out)
     p = np.array([[float(row[f"p_{label}"]) for label in "abc"] for row in rows])
     assert_allclose(p.sum(axis=1), 1, atol=2e-6)

@@ -2,12 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from tests.helpers.review_files import build_adapter, read_csv, write_csv
 from undrift.app.adapt import run_adapt
 from undrift.app.job import AdaptJob
-from undrift.app.summary import describe_class_shares
+from undrift.app.predictions import Counts
+from undrift.app.summary import FileRows, TargetSummary, describe_class_shares
+from undrift.results import Score, Target
 
 
 @pytest.fixture
@@ -28,7 +31,7 @@ def job_of(tmp_path, reviews):
 
 def test_every_target_has_its_shares_and_its_expected_error(job_of):
     adapter = build_adapter()
-    summary = run_adapt(job_of("kitchen", "camping"), adapter)
+    summary = run_adapt(job_of("kitchen", "camping"), adapter).to_dict()
     classifier = adapter.classifier_
     assert json.loads(json.dumps(summary)) == summary
     rows = read_csv(summary["out"])
@@ -50,19 +53,19 @@ def test_the_classifier_that_is_passed_keeps_its_parameters(job_of):
     classifier = adapter.classifier
     run_adapt(job_of("kitchen", target_shares=[shares]), adapter)
     assert classifier.target_shares is None
-    (entry,) = run_adapt(job_of("kitchen"), build_adapter(target_shares=shares))["targets"]
+    (entry,) = run_adapt(job_of("kitchen"), build_adapter(target_shares=shares)).to_dict()["targets"]
     assert entry["target_shares_given"] is True
 
 
 def test_every_target_may_have_its_shares(job_of):
     few, many = {"negative": 0.9, "positive": 0.1}, {"negative": 0.1, "positive": 0.9}
-    entries = run_adapt(job_of("kitchen", "camping", target_shares=[few, many]), build_adapter())
+    entries = run_adapt(job_of("kitchen", "camping", target_shares=[few, many]), build_adapter()).to_dict()
     kitchen, camping = entries["targets"]
     assert kitchen["target_shares"] == pytest.approx(few)
     assert camping["target_shares"] == pytest.approx(many)
     assert kitchen["target_shares_interval"] == {label: [share] * 2 for label, share in few.items()}
     assert kitchen["predicted_shares"]["positive"] < 0.3 < 0.7 < camping["predicted_shares"]["positive"]
-    both = run_adapt(job_of("kitchen", "camping", target_shares=[many]), build_adapter())
+    both = run_adapt(job_of("kitchen", "camping", target_shares=[many]), build_adapter()).to_dict()
     assert all(entry["target_shares"] == pytest.approx(many) for entry in both["targets"])
 
 
@@ -85,7 +88,7 @@ def test_shares_name_numbers_as_any_file_spells_them(job_of, tmp_path, reviews, 
             {"text": texts, "label": ["" if value is None else f"{value}.0" for value in values]},
         )
     adapter = build_adapter()
-    summary = run_adapt(job, adapter)
+    summary = run_adapt(job, adapter).to_dict()
     assert list(adapter.classifier_.target_shares_[0].values()) == pytest.approx([0.25, 0.75])
     assert set(summary["targets"][0]["target_shares"]) == set(map(str, adapter.classes_))
 
@@ -94,19 +97,24 @@ def test_more_than_a_few_classes_are_told_one_a_line():
     names = [f"group.{k}" for k in range(12)]
     shares = {name: (k + 1) / 78 for k, name in enumerate(names)}
     interval = {name: [share / 2, 2 * share] for name, share in shares.items()}
-    told = {"file": "new.csv", "target_shares_given": False, "target_shares_interval": interval}
-    told |= {"predicted_shares": dict.fromkeys(names, 1 / 12), "target_shares": shares}
-    head, *lines, rest = describe_class_shares(told)
+
+    def tell(n=12, are_given=False):
+        known = Target(dict(list(shares.items())[:n]), interval, Score(0.1, 0.0, 0.2), {}, [])
+        counts = Counts(names[:n], np.full(n, 50))
+        return TargetSummary(FileRows("new.csv", 600, 0, 0, 0), None, counts, known, are_given, "error")
+
+    head, *lines, rest = describe_class_shares(tell())
     assert head == "Class shares of new.csv, predicted and estimated:"
     assert [line.split()[0] for line in lines] == names[2:], "the most frequent ones, in their order"
     assert lines[0] == "  group.2     8.4%  4% (2% to 8%)"
     assert lines[-1] == "  group.11    8.3%  15% (8% to 31%)"
     assert rest == "  and 2 more classes (--json, or the report)"
-    *_, last = describe_class_shares(told | {"target_shares_given": True})
+    *_, last = describe_class_shares(tell(are_given=True))
     assert last == rest
-    few = {key: dict(list(told[key].items())[:3]) for key in ("predicted_shares", "target_shares")}
-    (line,) = describe_class_shares(told | few)
-    assert line.startswith("Class shares of new.csv: predicted group.0: 8.3%, group.1: 8.3%, group.2: 8.3%; ")
+    (line,) = describe_class_shares(tell(3))
+    predicted = "group.0: 33.4%, group.1: 33.3%, group.2: 33.3%"
+    estimated = "group.0: 1.3% (0.6% to 2.6%), group.1: 3% (1% to 5%), group.2: 4% (2% to 8%)"
+    assert line == f"Class shares of new.csv: predicted {predicted}; estimated {estimated}."
 
 
 def test_the_surest_row_of_many_classes_has_the_highest_score(tmp_path):
@@ -120,5 +128,5 @@ def test_the_surest_row_of_many_classes_has_the_highest_score(tmp_path):
     llm = [names[(names.index(y) + 3) % 8] if i in sure + unsure else y for i, y in enumerate(labels)]
     target = write_csv(tmp_path / "new.csv", {"text": texts, "llm": llm})
     job = AdaptJob([source], [target], ("text",), "label", tmp_path / "out.csv", teacher="llm")
-    (entry,) = run_adapt(job, build_adapter())["targets"]
+    (entry,) = run_adapt(job, build_adapter()).to_dict()["targets"]
     assert {row - 1 for row in entry["teacher"]["surest_rows"][:3]} == set(sure)

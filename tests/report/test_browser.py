@@ -4,6 +4,7 @@ import base64
 import csv
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from tests.helpers.browser import open_browser
 from tests.helpers.commands import run_command
 from tests.report.test_evidence import weighted_interval
 from undrift.report import Report
-from undrift.scoring import gain_interval
+from undrift.results import gain_interval
 from undrift.text import TermVectorizer
 
 pytestmark = pytest.mark.browser
@@ -459,9 +460,8 @@ def test_where_the_browser_keeps_nothing_unsaved_labels_are_guarded(opened):
     ],
 )
 def test_every_class_has_a_key_of_its_own(browser, unscored, classes, keys, tmp_path):
-    data = unscored.to_dict()
-    data["decks"]["classes"] = classes
-    own = Opened(browser, Report(data).save(tmp_path / "keys.html"))
+    page = replace(unscored._page, decks=replace(unscored._page.decks, classes=classes))
+    own = Opened(browser, Report(page).save(tmp_path / "keys.html"))
     shown = own.page.locator("#deck-keys [data-code]:not([data-code='-1']) kbd").all_inner_texts()
     assert " ".join(shown) == keys
     assert own.page.locator("#deck-find").is_hidden(), "only many classes are found by typing"

@@ -1,7 +1,7 @@
 """Class shares of the targets and the error to expect, as numbers, words and a chart."""
 
-import copy
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +9,17 @@ from numpy.testing import assert_allclose
 
 from undrift import MSDAClassifier
 from undrift.report import adaptation_report
-from undrift.report.charts import chart_shares, draw_shares, find_most_frequent
-from undrift.report.content import describe_domains, pool_estimates, write_estimate, write_percent
+from undrift.report.charts import MostFrequent, ShareRow, chart_shares, draw_shares, find_most_frequent
+from undrift.report.content import (
+    TargetCard,
+    describe_targets,
+    pool_errors,
+    pool_shares,
+    write_estimate,
+    write_percent,
+)
 from undrift.report.data import DomainRows, ReportData
+from undrift.results import Score, Target
 
 pytestmark = pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
 
@@ -122,14 +130,12 @@ def test_several_targets_are_pooled_by_rows(few_rows):
     model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, {"a": Z, "b": more})
     rows = [DomainRows("s", X, labels=y)], [DomainRows("a", Z), DomainRows("b", more)]
     given = ReportData(model, [str(j) for j in range(30)], *rows)
-    expected = pool_estimates(describe_domains(given)[1:], "expected_error")
+    cards = describe_targets(given)
+    expected = pool_errors(cards).to_dict()
     for name in ("error", "low", "high"):
         a, b = (entry[name] for entry in model.expected_error_)
         assert_allclose(expected[name], 0.2 * a + 0.8 * b)
-    other = copy.copy(model)
-    other.targets_ = model.targets_ | {"b": model.targets_["b"] | {"expected_error": None}}
-    cards = describe_domains(ReportData(other, given.terms, *rows))[1:]
-    assert pool_estimates(cards, "expected_error") is None
+    assert pool_errors([cards[0], replace(cards[1], known=None)]) is None
 
 
 def test_labelled_shares_count_all_labelled_rows_of_all_targets(few_rows):
@@ -140,29 +146,31 @@ def test_labelled_shares_count_all_labelled_rows_of_all_targets(few_rows):
     labels = ["yes"] * 10 + ["no"] * 5 + ["other"] * 5 + [None] * 20, ["no"] * 5 + [None] * 155
     targets = [DomainRows("a", Z, labels=labels[0]), DomainRows("b", more, labels=labels[1])]
     given = ReportData(model, [str(j) for j in range(30)], [DomainRows("s", X, labels=y)], targets)
-    cards = describe_domains(given)[1:]
-    assert [card["labelled_shares"] for card in cards] == [{"no": 0.25, "yes": 0.5}, {"no": 1.0, "yes": 0.0}]
-    assert pool_estimates(cards, "labelled_shares") == {"no": 0.4, "yes": 0.4}
+    cards = describe_targets(given)
+    shares = [card.labelled_shares for card in cards]
+    assert shares == [{"no": 0.25, "yes": 0.5}, {"no": 1.0, "yes": 0.0}]
+    assert pool_shares(shares, [card.weight for card in cards]) == pytest.approx({"no": 0.4, "yes": 0.4})
+
+
+def make_card(shares, intervals):
+    known = Target(shares, intervals, Score(0.1, 0.0, 0.2), {}, [])
+    return TargetCard("t", "target", 9, None, 0, 9, None, known, False, shares, None, 0.0)
 
 
 def test_a_class_is_the_most_frequent_if_its_interval_lies_above_the_others():
-    card = {
-        "labelled_shares": None,
-        "target_shares": {"a": 0.3, "b": 0.7},
-        "target_shares_interval": {"a": [0.2, 0.4], "b": [0.6, 0.8]},
-    }
-    assert find_most_frequent(card) == {"label": "b", "share": 0.7, "low": 0.6, "high": 0.8, "is_clear": True}
-    card["target_shares_interval"] = {"a": [0.2, 0.6], "b": [0.4, 0.8]}
-    assert not find_most_frequent(card)["is_clear"]
-    card["target_shares_interval"] = {"a": [0.2, 0.502], "b": [0.504, 0.8]}
-    assert not find_most_frequent(card)["is_clear"], "both ends are written 50%"
-    assert find_most_frequent(dict.fromkeys(card)) is None
+    def find(a, b):
+        return find_most_frequent(make_card({"a": 0.3, "b": 0.7}, {"a": a, "b": b}))
+
+    assert find([0.2, 0.4], [0.6, 0.8]) == MostFrequent("b", 0.7, 0.6, 0.8, is_clear=True)
+    assert not find([0.2, 0.6], [0.4, 0.8]).is_clear
+    assert not find([0.2, 0.502], [0.504, 0.8]).is_clear, "both ends are written 50%"
+    assert find_most_frequent(replace(make_card({}, {}), known=None)) is None
 
 
 def test_bars_and_intervals_are_where_their_shares_say():
     rows = [
-        {"label": "a<b", "code": 0, "predicted": 0.25, "share": 0.5, "low": 0.3, "high": 1.0},
-        {"label": "c", "code": 7, "predicted": 0.75, "share": 0.5, "low": 0.0, "high": 0.7},
+        ShareRow("a<b", 0, 0.25, share=0.5, low=0.3, high=1.0),
+        ShareRow("c", 7, 0.75, share=0.5, low=0.0, high=0.7),
     ]
     svg = str(draw_shares("t", rows, "estimated", 8))
     assert "a<b" not in svg
@@ -170,7 +178,7 @@ def test_bars_and_intervals_are_where_their_shares_say():
     ticks = re.findall(r'<text x="([\d.]+)" y="\d+" text-anchor="middle" class="tick">(\d+)%', svg)
     left, middle = (float(x) for x, _ in ticks[:2])
     assert [int(share) for _, share in ticks] == [0, 50, 100]
-    thirds = [row | {"predicted": 1 / 3, "share": 1 / 3, "low": 0.3} for row in (*rows, rows[0])]
+    thirds = [replace(row, predicted=1 / 3, share=1 / 3, low=0.3) for row in (*rows, rows[0])]
     written = re.findall(r">(\d\d)%(?: \(|<)", str(draw_shares("t", thirds, "estimated", 8)))
     assert (written.count("33"), written.count("34")) == (4, 2), "they add up to 100%"
     widths = [float(width) for width in re.findall(r'width="([\d.]+)" height="11" class="mark s[07]"', svg)]
@@ -187,19 +195,14 @@ def test_bars_and_intervals_are_where_their_shares_say():
 def test_of_many_classes_the_chart_shows_the_most_frequent_and_the_table_all():
     labels = [f"class {i:02d}" for i in range(20)]
     shares = {label: (i + 1) / 210 for i, label in enumerate(labels)}
-    card = {
-        "name": "t", "role": "target", "predicted_shares": shares, "target_shares": shares,
-        "target_shares_interval": {label: [0.0, 0.2] for label in labels}, "are_shares_given": False,
-        "labelled_shares": None,
-    }  # fmt: skip
-    data = {"domains": [card]}
-    (chart,) = chart_shares(data)
+    card = make_card(shares, {label: [0.0, 0.2] for label in labels})
+    chart = chart_shares(card)
     assert len(chart.rows) == 20
     assert "class 19" in chart.svg
     assert "class 07" not in chart.svg
     assert re.findall(r">(class \d\d)<", chart.svg) == [f"class {i}" for i in (19, 18, 17, 16, 15)]
     assert "All 20 classes are below" in chart.note
-    (whole,) = chart_shares(data, 20)
+    whole = chart_shares(card, most=20)
     assert all(label in whole.svg for label in labels)
     for column in (1, 2):
         assert sum(float(row[column][:-1]) for row in chart.rows) == pytest.approx(100)

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import precision_recall_fscore_support
 
-from undrift.report.evidence import find_idea, term_statistics
-from undrift.scoring import confuse, error_interval, list_mistakes, measure_classes, rate_classes
+from undrift.report.evidence import Difference, MovingTerm, find_idea, term_statistics
+from undrift.results import Mistake, confuse, error_interval, list_mistakes, measure_classes, rate_classes
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ def test_expected_mistakes_sum_probabilities():
     rates = rate_classes(table, ["a", "b", "c"])
     assert rates["a"] == pytest.approx({"share": 1.4 / 4, "precision": 1.3 / 2, "recall": 1.3 / 1.4})
     assert list_mistakes(table, ["a", "b", "c"], 2) == [
-        {"truth": "b", "predicted": "a", "share": pytest.approx(0.5 / 4)},
-        {"truth": "c", "predicted": "b", "share": pytest.approx(0.4 / 4)},
+        Mistake("b", "a", pytest.approx(0.5 / 4)),
+        Mistake("c", "b", pytest.approx(0.4 / 4)),
     ]
 
 
@@ -94,7 +94,7 @@ def test_expected_rates_are_those_of_the_fit(given):
     known = {**given.classifier.targets_[given.targets[0].domain], "by_class": rates}
     classifier = copy(given.classifier)
     classifier.targets_ = {given.targets[0].domain: known}
-    assert describe_classes(replace(given, classifier=classifier))[0]["expected"] == rates
+    assert describe_classes(replace(given, classifier=classifier))[0].expected == rates
 
 
 def test_the_picture_has_clear_words_or_is_left_out(given):
@@ -105,13 +105,14 @@ def test_the_picture_has_clear_words_or_is_left_out(given):
     y = labelled.known_labels()
 
     def picture(terms):
-        return find_idea(given, table, {"terms": [{"term": term, "n_labelled": 0} for term in terms]})
+        moving = [MovingTerm(term, 0.1, "a", 0, 0, 2, False, 0.0, 0.1) for term in terms]
+        return find_idea(given, table, Difference(1.0, moving))
 
     new = [term for term, j in column.items() if table["n_labelled"][j] == 0 and " " not in term]
     idea = picture(new)
-    for word, least in [(idea["labelled"], 0.75), *((own, 0.6) for own in idea["between"])]:
-        rows = y[X[:, column[word["term"]]]]
-        assert len(rows) == word["n_labelled"] >= 10
-        assert np.mean(rows == idea["class"]) > least
+    for word, least in [(idea.labelled, 0.75), *((own, 0.6) for own in idea.between)]:
+        rows = y[X[:, column[word.term]]]
+        assert len(rows) == word.n_labelled >= 10
+        assert np.mean(rows == idea.class_) > least
     assert picture([term for term in ("the", "it", "2022") if term in column]) is None
     assert picture([]) is None

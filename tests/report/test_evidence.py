@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from undrift.report import adaptation_report
-from undrift.report.evidence import MOST_CHARACTERS, cut_pieces, make_decks
+from undrift.report.evidence import MOST_CHARACTERS, Word, cut_pieces, make_decks
 
 Z = stats.norm.ppf(0.975)
 
@@ -26,11 +26,11 @@ def weighted_interval(weight, wrong):
 
 def test_the_fair_deck_stands_for_all_rows(given, reviews):
     deck, kitchen = make_decks(given), reviews[2]
-    rows = deck["estimate"]
+    rows = deck.estimate
     (target,) = given.targets
     changed = target.is_changed
     assert 58 <= len(rows) <= 62
-    assert deck["changed_share"] == pytest.approx(changed.mean())
+    assert deck.changed_share == pytest.approx(changed.mean())
     position = {text: i for i, text in enumerate(kitchen)}
     for text, predicted, before, _ in rows:
         i = position[text]
@@ -44,11 +44,11 @@ def test_the_fair_deck_stands_for_all_rows(given, reviews):
 
 def test_the_other_deck_holds_uncertain_rows_that_the_classifier_asks_for(given):
     decks, p = make_decks(given), given.targets[0].certainty
-    texts = [row[0] for row in decks["predictions"]]
-    taken = {row[0] for row in decks["estimate"]}
+    texts = [row[0] for row in decks.predictions]
+    taken = {row[0] for row in decks.estimate}
     assert len(texts) == len(set(texts)) == 40
     assert not taken & set(texts)
-    assert {row[3] for row in decks["predictions"]} == {0.0}
+    assert {row[3] for row in decks.predictions} == {0.0}
     certainty = dict(zip(given.target_rows[0].documents, p, strict=True))
     free = np.sort([c for text, c in certainty.items() if text not in taken])
     assert max(certainty[text] for text in texts) <= free[160]
@@ -77,8 +77,8 @@ def test_a_deck_of_long_texts_is_cut(given):
     (target,) = given.target_rows
     long = replace(target, documents=[text * 400 for text in target.documents])
     decks = make_decks(replace(given, target_rows=[long]))
-    assert 1 <= len(decks["estimate"]) < 40
-    assert sum(len(row[0]) for row in decks["estimate"]) <= MOST_CHARACTERS
+    assert 1 <= len(decks.estimate) < 40
+    assert sum(len(row[0]) for row in decks.estimate) <= MOST_CHARACTERS
 
 
 def test_changed_documents_changed_and_their_contributions_add_up_to_the_score(report, adapter, reviews):
@@ -102,9 +102,9 @@ def test_changed_documents_changed_and_their_contributions_add_up_to_the_score(r
 
 def test_a_stronger_term_is_marked_before_a_weaker_one_that_overlaps():
     terms = [
-        {"term": "not good", "contribution": -0.9, "code": 0, "is_new": False},
-        {"term": "good", "contribution": 0.2, "code": 1, "is_new": False},
-        {"term": "or", "contribution": 0.01, "code": 1, "is_new": False},  # too little for a colour
+        Word("not good", -0.9, 0, is_new=False),
+        Word("good", 0.2, 1, is_new=False),
+        Word("or", 0.01, 1, is_new=False),  # too little for a colour
     ]
-    found = [(p["text"], p.get("code"), p.get("strength")) for p in cut_pieces("not good or good", terms)]
-    assert found == [("not good", 0, 3), (" or ", None, None), ("good", 1, 1)]
+    found = [(p.text, p.word and p.word.code, p.strength) for p in cut_pieces("not good or good", terms)]
+    assert found == [("not good", 0, 3), (" or ", None, 0), ("good", 1, 1)]

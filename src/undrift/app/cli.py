@@ -533,8 +533,8 @@ def distill(
     )
     arguments.refuse_rest()
     with terminal.show_start(verbose):
-        from .distill import describe_distilled, run_distill
-    run_job(job, run_distill, describe_distilled, as_json=as_json)
+        from .distill import describe_distill, run_distill
+    run_job(job, run_distill, describe_distill, as_json=as_json)
 
 
 @app.command()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from ..persist import load_adapter, save_model
+from ..results import Label
 from ..text import DistilledText, TextAdapter
 from .domains import JobDomain, read_domains, refuse_overwriting
 from .drift import describe_target
@@ -16,8 +18,55 @@ from .predict import choose_text, refuse_table
 from .tables import TableError, check_file
 
 
-def run_distill(job: DistillJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
-    """Do the whole job and return its summary, ready for JSON."""
+@dataclass(frozen=True)
+class DistilledFile:
+    """Where a distilled model is, how large, and how faithful."""
+
+    out: str
+    bytes: int
+    vocabulary: int
+    ridge: float
+    fidelity: Mapping[str, float]  # agreement with the full model, and errors
+
+    @classmethod
+    def of(cls, model: DistilledText, path: Path) -> DistilledFile:
+        """Describe a model that was saved."""
+        fidelity, ridge = dict(model.fidelity_), model.classifier_.ridge_
+        return cls(str(path), path.stat().st_size, len(model.terms_), ridge, fidelity)
+
+    def describe(self) -> str:
+        """Say where it is, its size, and how well it agrees with the full model."""
+        fidelity = self.fidelity
+        line = (
+            f"Distilled model: {self.out}, {self.bytes / 1e6:.1f} MB, {self.vocabulary:,} terms; it agrees "
+        )
+        line += (
+            f"with the full model on {fidelity['agreement']:.1%} of {fidelity['n_held_out']:,} held-out rows"
+        )
+        if fidelity["n_scored"]:
+            line += (
+                f" and is wrong on {fidelity['error']:.1%} of the {fidelity['n_scored']:,} labelled ones, "
+                f"the full model on {fidelity['adapted_error']:.1%}"
+            )
+        return f"{line}."
+
+
+@dataclass(frozen=True)
+class DistillSummary:
+    """What was read, and the distilled model."""
+
+    model: str
+    rows: int
+    bad_rows: int
+    file: DistilledFile
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything, ready for JSON."""
+        return {"model": self.model, "rows": self.rows, "bad_rows": self.bad_rows, **asdict(self.file)}
+
+
+def run_distill(job: DistillJob, show_stage: ShowStage = ignore_stage) -> DistillSummary:
+    """Do the whole job and return its summary."""
     refuse_overwriting(job.out, [job.model, *job.targets])
     check_file(job.out)
     refuse_table(job.model)
@@ -32,8 +81,8 @@ def run_distill(job: DistillJob, show_stage: ShowStage = ignore_stage) -> dict[s
     model = distill_domains(adapter, targets)
     show_stage("writing", None)
     save_model(model, job.out)
-    rows = {"rows": sum(target.n_rows for target in targets), "bad_rows": sum(t.n_bad for t in targets)}
-    return {"model": str(job.model), **rows, **summarize_distilled(model, job.out)}
+    n_rows, n_bad = sum(target.n_rows for target in targets), sum(target.n_bad for target in targets)
+    return DistillSummary(str(job.model), n_rows, n_bad, DistilledFile.of(model, job.out))
 
 
 def find_targets(adapter: TextAdapter, job: DistillJob) -> list[str]:
@@ -58,38 +107,19 @@ def find_targets(adapter: TextAdapter, job: DistillJob) -> list[str]:
 def distill_domains(adapter: TextAdapter, targets: Sequence[JobDomain]) -> DistilledText:
     """Distill a model from the documents of targets, as many as are here."""
     documents: dict[str, list[str]] = {}  # several files may be of one target
-    labels: dict[str, list[Any]] = {}
+    labels: dict[str, list[Label | None]] = {}
     for target in targets:
         is_whole = target.labels is not None and len(target.labels) == len(target.documents)
         documents.setdefault(target.name, []).extend(target.documents)
         known = target.labels if is_whole and target.labels else [None] * len(target.documents)
         labels.setdefault(target.name, []).extend(known)
-    model = adapter.distill(documents, labels)
+    truth = {name: np.array(own, dtype=object) for name, own in labels.items()}
+    model = adapter.distill(documents, truth)
     references = {name: describe_target(model, texts) for name, texts in documents.items()}
     model.remember(**{**adapter.facts_, "references": references})
     return model
 
 
-def summarize_distilled(model: DistilledText, path: Path) -> dict[str, Any]:
-    """Say where a distilled model is, how large, and how faithful."""
-    return {
-        "out": str(path),
-        "bytes": path.stat().st_size,
-        "vocabulary": len(model.terms_),
-        "ridge": model.classifier_.ridge_,
-        "fidelity": dict(model.fidelity_),
-    }
-
-
-def describe_distilled(summary: dict[str, Any]) -> Iterator[str]:
-    """Say where a distilled model is, its size, and how well it agrees with the full one."""
-    fidelity = summary["fidelity"]
-    size, n_held_out = f"{summary['bytes'] / 1e6:.1f} MB", fidelity["n_held_out"]
-    line = f"Distilled model: {summary['out']}, {size}, {summary['vocabulary']:,} terms; it agrees with the "
-    line += f"full model on {fidelity['agreement']:.1%} of {n_held_out:,} held-out rows"
-    if fidelity["n_scored"]:
-        line += (
-            f" and is wrong on {fidelity['error']:.1%} of the {fidelity['n_scored']:,} labelled ones, "
-            f"the full model on {fidelity['adapted_error']:.1%}"
-        )
-    yield f"{line}."
+def describe_distill(summary: DistillSummary) -> Iterator[str]:
+    """Say where the distilled model is, its size, and how well it agrees with the full one."""
+    yield summary.file.describe()

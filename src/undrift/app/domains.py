@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -19,6 +19,7 @@ import pandas as pd
 from ..errors import UndriftError, count, warn
 from ..inputs import spell_label
 from ..method import check_shares
+from ..results import Label
 from ..text import hash_text
 from .job import AdaptJob, Reading, ShowStage
 from .streams import StreamPath
@@ -232,6 +233,15 @@ def unify_labels(labels: Sequence[Any]) -> list[Any]:
     if all(text is None or WHOLE_NUMBER.fullmatch(text) for text in spelt):
         return [None if text is None else int(text) for text in spelt]
     return spelt
+
+
+def list_classes(labels: Iterable[Label | None]) -> list[Label]:
+    """Return the classes among labels of one spelling, in order."""
+
+    def place(label: Label) -> tuple[float, str]:
+        return (0.0, label) if isinstance(label, str) else (label, "")
+
+    return sorted({label for label in labels if label is not None}, key=place)
 
 
 def tidy_labels(labels: Sequence[Any]) -> tuple[dict[Any, Any], list[str]]:

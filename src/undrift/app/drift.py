@@ -10,15 +10,18 @@ other domains are noticed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TypedDict
 
 import numpy as np
 from scipy import sparse, stats
 from sklearn.preprocessing import normalize
 
 from ..core import Rows as Matrix
+from ..text import DistilledText, TextAdapter
 
+TextModel = TextAdapter | DistilledText
 LEVEL = 0.005  # probability that a test rejects by chance; there are two
 LEAST_UNSEEN = 0.01  # difference of the shares of unknown terms that counts
 N_REFERENCE = 500  # rows of the fit that are kept as a reference
@@ -31,7 +34,51 @@ _REASONS = {
 }
 
 
-def describe_target(model: Any, documents: Sequence[str]) -> dict[str, Any]:
+class Reference(TypedDict):
+    """What a model file keeps of the target of a fit, to compare a batch with."""
+
+    n: int
+    mean: np.ndarray
+    is_known: np.ndarray
+    rows: sparse.csr_array
+    squares: np.ndarray  # products of these rows with themselves in the mean
+    unseen_terms: np.ndarray
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of a batch, that of the fit, and whether a test tells them apart."""
+
+    batch: float
+    fit: float
+    p: float
+    drifted: bool
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Whether rows are like those of the fit, and why not."""
+
+    measures: Mapping[str, Measure]
+
+    @property
+    def drifted(self) -> bool:
+        """Tell whether any measure differs."""
+        return bool(self.reasons)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Say what differs."""
+        differing = {name: measure for name, measure in self.measures.items() if measure.drifted}
+        return [_REASONS[name].format(**asdict(measure)) for name, measure in differing.items()]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything, ready for JSON."""
+        measures = {name: asdict(measure) for name, measure in self.measures.items()}
+        return {"drifted": self.drifted, "reasons": self.reasons, **measures}
+
+
+def describe_target(model: TextModel, documents: Sequence[str]) -> Reference:
     """Return the reference that a later check needs of a target, from documents of it.
 
     Terms count as known from `least` documents on: so many that all such terms are in the vocabulary. For a
@@ -51,7 +98,7 @@ def describe_target(model: Any, documents: Sequence[str]) -> dict[str, Any]:
         "mean": np.asarray(rows.sum(axis=0)).ravel().astype(np.float32) / len(documents),
         "is_known": frequency >= least,
         "rows": held_out.astype(np.float32),
-        "squares": squares.astype(np.float32),  # products of these rows with themselves in the mean
+        "squares": squares.astype(np.float32),
         "unseen_terms": unseen[~np.isnan(unseen)],
     }
 
@@ -62,7 +109,7 @@ def keep_terms(X: Matrix, is_kept: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array(normalize(kept))
 
 
-def measure_unseen(model: Any, documents: Sequence[str], terms: Sequence[str]) -> np.ndarray:
+def measure_unseen(model: TextModel, documents: Sequence[str], terms: Sequence[str]) -> np.ndarray:
     """Return the share of terms that are not among `terms`, of every document; NaN without any term."""
     known = set(terms)
     analyse = model.vectorizer_.build_analyzer()
@@ -71,7 +118,7 @@ def measure_unseen(model: Any, documents: Sequence[str], terms: Sequence[str]) -
     return np.array(shares, dtype=np.float32)
 
 
-def find_reference(model: Any, target: str) -> dict[str, Any]:
+def find_reference(model: TextModel, target: str) -> Reference:
     """Return the reference of a target that a model holds."""
     reference = model.facts_.get("references", {}).get(target)
     if reference is None:
@@ -82,25 +129,22 @@ def find_reference(model: Any, target: str) -> dict[str, Any]:
     return reference
 
 
-def check_drift(model: Any, reference: dict[str, Any], documents: Sequence[str]) -> dict[str, Any]:
-    """Compare documents, a sample of a batch, with the fit; JSON-ready, with `drifted` and the `reasons`."""
+def check_drift(model: TextModel, reference: Reference, documents: Sequence[str]) -> Drift:
+    """Compare documents, a sample of a batch, with the fit."""
     documents = [documents[i] for i in np.random.default_rng(0).permutation(len(documents))]
     is_known, fitted = reference["is_known"], reference["unseen_terms"]
     unseen = measure_unseen(model, documents, np.array(model.terms_, dtype=object)[is_known])
     unseen = unseen[~np.isnan(unseen)]
     batch, fit = _mean(unseen), _mean(fitted)
     p = _compare(unseen, fitted)
-    drifted = p < LEVEL and batch - fit >= LEAST_UNSEEN
-    measures = {"unseen_terms": {"batch": batch, "fit": fit, "p": p, "drifted": drifted}}
+    unknown = Measure(batch, fit, p, drifted=p < LEVEL and batch - fit >= LEAST_UNSEEN)
     rows = keep_terms(model.vectorizer_.transform(documents), is_known).astype(np.float32)
     first, second = _project(rows, reference)
     p, beyond = _compare(first, second), _mean(first > np.median(second))
-    measures["difference"] = {"batch": beyond, "fit": 0.5, "p": p, "drifted": p < LEVEL}
-    reasons = [_REASONS[name].format(**each) for name, each in measures.items() if each["drifted"]]
-    return {"drifted": bool(reasons), "reasons": reasons, **measures}
+    return Drift({"unseen_terms": unknown, "difference": Measure(beyond, 0.5, p, drifted=p < LEVEL)})
 
 
-def _project(rows: sparse.csr_array, fit: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+def _project(rows: sparse.csr_array, fit: Reference) -> tuple[np.ndarray, np.ndarray]:
     """Return positions of half of the rows, and of the reference, along the other half's difference."""
     centre = np.asarray(rows[::2].mean(axis=0)).ravel()
     others = (fit["n"] * (fit["rows"] @ fit["mean"]) - fit["squares"]) / max(fit["n"] - 1, 1)

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from ..errors import UndriftError, count
+from ..persist import load_adapter
 from . import terminal
 from .domains import read_domains
 from .job import LabelJob, PredictJob, ShowStage, UpdateJob, ignore_stage
@@ -59,7 +60,7 @@ def run_label(job: LabelJob) -> None:
 
 def start_server(job: LabelJob, show_stage: ShowStage = ignore_stage) -> LabelServer:
     """Read model, rows and labels, and return a server that is ready to serve."""
-    adapter, target, text = open_model(job, job.input)
+    adapter, target, text = open_model(job, job.input, load_adapter)
     (rows,) = read_domains([job.input], job.reading, text, show_stage)
     labels = job.labels or name_output(job, "labels.csv")
     if labels.suffix != ".csv" or labels.resolve() in (job.input.resolve(), job.model.resolve()):
@@ -76,19 +77,22 @@ def finish_session(job: LabelJob, session: LabelSession, show_stage: ShowStage =
     """Write the updated model and the predictions; return lines that say so."""
     if not session.answers:
         return ["No label was given, so nothing was written."]
-    error = session.state()["error"]
-    lines = []
-    if error and error["measured"]:
-        interval = f"{error['low']:.1%} to {error['high']:.1%}"
-        lines.append(f"Error, measured on {count(error['n'], 'label')}: {error['error']:.1%} ({interval}).")
+    compared, lines = session.compare(), []
+    if compared:
+        score, n_labels = compared.after, count(compared.n_rows, "label")
+        interval = f"{score.low:.1%} to {score.high:.1%}"
+        lines.append(f"Error, measured on {n_labels}: {score.error:.1%} ({interval}).")
     lines.append(f"Wrote {describe_file(str(session.path))}: {count(len(session.answers), 'label')}.")
     if not session.can_learn:
         return [*lines, describe_unlearnt(job)]
-    given: dict[str, Any] = {"text": session.columns, "domain": job.domain}
+    text, domain = session.columns, job.domain
     model = job.model.with_name(f"{job.model.stem.removesuffix('-labelled')}-labelled{job.model.suffix}")
-    run_update(UpdateJob(model=job.model, labels=session.path, out=model, **given), show_stage)
+    update = UpdateJob(model=job.model, labels=session.path, out=model, text=text, domain=domain)
+    run_update(update, show_stage)
     out = name_output(job, "predictions.csv")
-    again = PredictJob(model=model, input=job.input, out=out, as_fitted=True, reading=job.reading, **given)
+    again = PredictJob(
+        model=model, input=job.input, out=out, as_fitted=True, reading=job.reading, text=text, domain=domain
+    )
     run_predict(again, show_stage)
     written = [f"Wrote {describe_file(str(path))}." for path in (model, out)]
     command = ["undrift", "predict", str(model), "NEW.csv", "--out", "FILE"]
@@ -265,16 +269,11 @@ class LabelHandler(BaseHTTPRequestHandler):
             self.connection.recv(2 * MOST_BYTES)
 
     def _render(self) -> str:
-        from ..report import render_page
+        from ..report import LabelPage, LabelSetup, render_page
 
         session = self.server.session
-        data = {
-            "kind": "label",
-            "title": self.server.title,
-            "labels_file": session.path.name,
-            "session": {"classes": session.classes, "can_learn": session.can_learn, "goal": session.goal},
-        }
-        return render_page(data, {}, connects=True)
+        setup = LabelSetup(session.classes, session.can_learn, session.goal)
+        return render_page(LabelPage(self.server.title, session.path.name, setup))
 
     def finish(self) -> None:
         """Say that the page knows how its session ended, if this was the request for that."""

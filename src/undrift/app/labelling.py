@@ -13,8 +13,9 @@ import math
 import os
 import textwrap
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -22,14 +23,24 @@ from scipy import stats
 from ..errors import count
 from ..files import write_text_atomically
 from ..inputs import spell_label
-from ..method import N_QUESTIONS, find_doubts, list_chances, predict_codes, weigh_draws
-from ..scoring import (
+from ..method import (
+    N_QUESTIONS,
+    MSDAClassifier,
+    ReadingFacts,
+    find_doubts,
+    list_chances,
+    predict_codes,
+    weigh_draws,
+)
+from ..results import (
+    Comparison,
+    Mistake,
+    Rates,
+    Score,
+    Target,
     confuse_labels,
-    describe_shares,
     list_mistakes,
     measure_classes,
-    measure_error,
-    measure_gain,
 )
 from ..text import TextAdapter, hash_text
 from .labels import ESTIMATE, N_FOLDS, PREDICTIONS, read_labels
@@ -69,7 +80,8 @@ class LabelSession:
         target: str | None = None,
     ) -> None:
         self.adapter, self.documents, self.path, self.columns = adapter, documents, path, list(columns)
-        self.target, self.classes = target, [spell_label(label) for label in adapter.classes_.tolist()]
+        self.target = adapter.classifier_.target_names_[0] if target is None else target
+        self.classes = [spell_label(label) for label in adapter.classes_.tolist()]
         self._X = adapter.vectorizer_.transform(documents)
         first = {hash_text(text): i for i, text in reversed([*enumerate(documents)]) if text.strip()}
         if not first:
@@ -86,25 +98,25 @@ class LabelSession:
         self._drawn: dict[int, float] = {}  # rows drawn by their chances, and their weights
         self._read()
         self._base = self.classifier = adapter.classifier_
-        self.can_learn = getattr(self._base, "memory_", None) is not None
+        self.can_learn = self._base.memory_ is not None
         if self.can_learn:  # without labels that the model may have learnt in an earlier session
             rows = list(self.answers) or self._compared[:1]
             withdrawn = np.full(len(rows), None, dtype=object)
-            self._base = copy_fitted(self._base).update(self._X[rows], withdrawn, target=target)
+            self._base = copy_fitted(self._base).update(self._X[rows], withdrawn, target=self.target)
             self.classifier = self._base
         self._n_learnt = 0
         self._learnt: dict[int, str] = {}  # labels that the classifier has learnt
         self._questions = self._ask() if self.can_learn else []
         self._predicted: dict[int, int] = {}  # classes of rows drawn at random, each without its label
         self._first: dict[int, int] = {}  # the same by the model before any label
-        self._expected = self._describe(self._base)["expected_error"]
+        self._expected = Target.of(self._base, self.target).expected
         self.goal = set_goal(self._expected, len(self._order))
         self._codes = self._before = self._predict(self._base, self._compared)
         self.learn()
 
     # rows and answers
 
-    def next_row(self, tab: str = "") -> dict[str, Any]:
+    def next_row(self, tab: str = "") -> dict[str, object]:
         """Return the next row of a tab; `row` is None where all are done. Tabs get different rows."""
         mine = [row for row in self._shown.get(tab, []) if self._is_free(row)]
         row = mine[-1] if mine else self._choose_row()
@@ -150,7 +162,7 @@ class LabelSession:
         asked = self._base.ask(self._X[free], n, target=self.target, random_state=0)
         return [free[i] for i in asked.tolist()]
 
-    def answer(self, row: Any, label: Any, tab: str = "") -> None:
+    def answer(self, row: object, label: object, tab: str = "") -> None:
         """Save the label of a row, or skip the row where the label is None; learn after every few labels.
 
         Where it cannot be saved, the session stays as it was.
@@ -256,7 +268,7 @@ class LabelSession:
         self._predicted = self._cross_fit()
         self._first = self._predict_rows(self._base, list(self._predicted))
 
-    def _learn(self, rows: list[int]) -> Any:
+    def _learn(self, rows: list[int]) -> MSDAClassifier:
         """Return a classifier that has learnt the labels of these rows, and no others."""
         if not rows or not self.can_learn:
             return self._base
@@ -268,16 +280,16 @@ class LabelSession:
         y = np.array([names.get(wanted.get(row, "")) for row in changed], dtype=object)
         return copy_fitted(self.classifier).update(self._X[changed], y, target=self.target)
 
-    def _score(self, classifier: Any, rows: list[int]) -> np.ndarray:
+    def _score(self, classifier: MSDAClassifier, rows: list[int]) -> np.ndarray:
         """Return scores of shape (n, n_outputs)."""
         scores = classifier.decision_function(self._X[rows], target=self.target)
         return np.asarray(scores).reshape(len(rows), -1)
 
-    def _predict(self, classifier: Any, rows: list[int]) -> np.ndarray:
+    def _predict(self, classifier: MSDAClassifier, rows: list[int]) -> np.ndarray:
         """Return the classes of rows, as positions among the classes."""
         return predict_codes(self._score(classifier, rows))
 
-    def _predict_rows(self, classifier: Any, rows: list[int]) -> dict[int, int]:
+    def _predict_rows(self, classifier: MSDAClassifier, rows: list[int]) -> dict[int, int]:
         """Return the predicted class of each row."""
         return dict(zip(rows, self._predict(classifier, rows).tolist(), strict=True)) if rows else {}
 
@@ -300,123 +312,113 @@ class LabelSession:
         weight = dict(zip(drawn, counts.tolist(), strict=True))
         return np.array([weight[row] for row in rows])
 
-    def _measure(self) -> dict[str, Any]:
-        """Return errors on drawn rows: now, before any label, their difference, and by class.
-
-        All are None without such a row.
-        """
-        names = "error", "before", "difference", "by_class", "mistakes"
+    def compare(self) -> Comparison | None:
+        """Compare the model before any label with the one now on drawn rows; None without such a row."""
         if not self._predicted:
-            return dict.fromkeys(names)
-        rows, n = list(self._predicted), len(self._predicted)
-        weight = self._weigh(rows)
-        truth = np.array([self.classes.index(self.answers[row].label) for row in rows])
-        before, after = (np.array([codes[row] for row in rows]) for codes in (self._first, self._predicted))
-        confusion = confuse_labels(truth, after, weight, self.classes)
-        errors = [
-            measure_error(codes != truth, weight) | {"n": n, "measured": True} for codes in (after, before)
-        ]
-        difference = measure_gain(before != truth, after != truth, weight)
-        by_class = measure_classes(truth, after, weight, self.classes)
-        mistakes = list_mistakes(confusion, self.classes, N_MISTAKES)
-        return dict(zip(names, (*errors, difference, by_class, mistakes), strict=True))
+            return None
+        truth, before, after, weight = self._list_measured()
+        return Comparison.count(before != truth, after != truth, weight)
 
-    def weigh_readings(self) -> list[dict[str, Any]]:
+    def _list_measured(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return true classes of drawn rows, those predicted before any label and now, and weights."""
+        rows = list(self._predicted)
+        truth = [self.classes.index(self.answers[row].label) for row in rows]
+        before, after = ([codes[row] for row in rows] for codes in (self._first, self._predicted))
+        return np.array(truth), np.array(before), np.array(after), self._weigh(rows)
+
+    def _measure_classes(self) -> tuple[dict[str, Rates] | None, list[Mistake]]:
+        """Return errors by class on drawn rows, and the most frequent mistakes."""
+        if not self._predicted:
+            return None, []
+        truth, _, after, weight = self._list_measured()
+        confusion = confuse_labels(truth, after, weight, self.classes)
+        rates = measure_classes(truth, after, weight, self.classes)
+        return rates, list_mistakes(confusion, self.classes, N_MISTAKES)
+
+    def weigh_readings(self) -> list[ReadingFacts]:
         """Return the readings of the target with their weights after all labels, the heaviest first.
 
         Shares are those of the fit. Empty where one reading alone votes.
         """
-        name = self.classifier.target_names_[0] if self.target is None else self.target
-        told = getattr(self._base, "readings_", {}).get(name, [])
+        told = list(Target.of(self._base, self.target).readings)
         if sum(reading["weight"] > 0 for reading in told) < 2:
             return []
-        weights = [reading["weight"] for reading in told]
         if self.answers:
             names = dict(zip(self.classes, self.adapter.classes_.tolist(), strict=True))
             labels = np.array([names[given.label] for given in self.answers.values()], dtype=object)
             found = self._base.weigh(self._X[list(self.answers)], labels, target=self.target)
-            by_name = {reading["name"]: reading["weight"] for reading in found}
-            weights = [by_name[reading["name"]] for reading in told]
-        readings = [
-            {
-                "name": reading["name"],
-                "story": reading["story"],
-                "weight": float(weight),
-                "shares": {spell_label(label): float(share) for label, share in reading["shares"].items()},
-            }
-            for reading, weight in zip(told, weights, strict=True)
-        ]
-        return sorted(readings, key=lambda reading: -reading["weight"])
+            weights = {reading["name"]: reading["weight"] for reading in found}
+            told = [{**reading, "weight": float(weights[reading["name"]])} for reading in told]
+        return sorted(told, key=lambda reading: -reading["weight"])
 
-    def _describe(self, classifier: Any) -> dict[str, Any]:
-        """Return the class shares and the expected errors of the target."""
-        names = classifier.target_names_
-        known = describe_shares(classifier, names[0] if self.target is None else self.target)
-        error = known["expected_error"]
-        if error is not None:
-            error = {key: error[key] for key in ("error", "low", "high")} | {"measured": False}
-        return known | {"expected_error": error}
-
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return the state of the session, ready for JSON."""
-        measured, known = self._measure(), self._describe(self.classifier)
+        compared, known = self.compare(), Target.of(self.classifier, self.target)
+        by_class, mistakes = self._measure_classes()
         changed = np.flatnonzero(self._codes != self._before).tolist()
-        counts = np.bincount(self._codes, minlength=len(self.classes)) / max(len(self._codes), 1)
-        predicted = dict(zip(self.classes, counts.tolist(), strict=True))
+        n_questions = sum(map(self._is_free, self._questions))
         return {
             "n_labels": len(self.answers),
             "n_rows": len(self._order),
             "n_learnt": self._n_learnt if self.can_learn else 0,
             "goal": self.goal,
-            "n_questions": sum(map(self._is_free, self._questions)),
-            "error": measured["error"] or known["expected_error"],
-            "expected": self._expected,
-            "before": measured["before"],
-            "difference": measured["difference"],
-            "by_class": {"expected": known["by_class"], "measured": measured["by_class"]},
-            "mistakes": measured["mistakes"] or [],
-            "readings": self.weigh_readings(),
-            "advice": advise(measured["error"], self.goal, sum(map(self._is_free, self._questions))),
-            "shares": known["target_shares"] or predicted,
-            "shares_interval": (known["target_shares_interval"] or {}) if known["target_shares"] else None,
+            "n_questions": n_questions,
+            "error": _write_score(compared.after if compared else known.expected),
+            "expected": _write_score(self._expected),
+            "before": compared and _write_score(compared.before),
+            "difference": compared and asdict(compared.gain),
+            "by_class": {"expected": known.by_class, "measured": by_class},
+            "mistakes": [asdict(mistake) for mistake in mistakes],
+            "readings": [
+                {name: value for name, value in reading.items() if name != "agreement"}
+                for reading in self.weigh_readings()
+            ],
+            "advice": advise(compared.after if compared else None, self.goal, n_questions),
+            "shares": known.shares,
+            "shares_interval": known.intervals,
             "changed": {
                 "n": len(changed),
                 "of": len(self._compared),
-                "rows": [
-                    {
-                        "row": self._compared[i],
-                        "text": textwrap.shorten(
-                            self.documents[self._compared[i]], SNIPPET, placeholder=" …"
-                        ),
-                        "from": self.classes[int(self._before[i])],
-                        "to": self.classes[int(self._codes[i])],
-                    }
-                    for i in changed[:N_SHOWN]
-                ],
+                "rows": [self._describe_change(i) for i in changed[:N_SHOWN]],
             },
         }
 
+    def _describe_change(self, i: int) -> dict[str, object]:
+        """Describe a row whose prediction changed, ready for JSON; `i` is its place among those compared."""
+        row = self._compared[i]
+        return {
+            "row": row,
+            "text": textwrap.shorten(self.documents[row], SNIPPET, placeholder=" …"),
+            "from": self.classes[int(self._before[i])],
+            "to": self.classes[int(self._codes[i])],
+        }
 
-def copy_fitted(classifier: Any) -> Any:
+
+def _write_score(score: Score) -> dict[str, object]:
+    """Return an error, ready for JSON: whether it is measured, and on how many rows."""
+    n = {"n": score.n_rows} if score.n_rows else {}
+    return {**score.to_dict(), **n, "measured": score.n_rows > 0}
+
+
+def copy_fitted(classifier: MSDAClassifier) -> MSDAClassifier:
     """Return a copy of a classifier with all that its last fit has at hand: it learns labels at once."""
     own = copy.copy(classifier)
-    vars(own).update(vars(classifier))
+    own.__dict__.update(classifier.__dict__)
     return own
 
 
-def set_goal(expected: dict[str, Any] | None, n_rows: int) -> int:
+def set_goal(expected: Score, n_rows: int) -> int:
     """Return how many rows to label, drawn at random, for an interval of about `GOAL_WIDTH` on either side.
 
     It is set once, from the error that was expected before any label: a goal that moves with the measured
     error would make the error look better than it is.
     """
-    error = expected["error"] if expected else None
-    p = 0.25 if error is None else min(max(error, 0.05), 0.5)
+    p = min(max(expected.error, 0.05), 0.5)
     n = stats.norm.ppf(0.975) ** 2 * p * (1 - p) / GOAL_WIDTH**2
     return min(max(LEAST_GOAL, min(MOST_GOAL, 10 * math.ceil(n / 10))), n_rows)
 
 
-def advise(error: dict[str, Any] | None, goal: int, n_questions: int = 0) -> str:
+def advise(measured: Score | None, goal: int, n_questions: int = 0) -> str:
     """Say how far the goal of labels is, or that it is reached and what more labels would add.
 
     `n_questions` are left, which measure nothing.
@@ -424,12 +426,12 @@ def advise(error: dict[str, Any] | None, goal: int, n_questions: int = 0) -> str
     if n_questions:
         begin = f"{count(n_questions, 'question')} to decide between the stories."
         return f"{begin} Then rows are drawn that measure the error and teach: {goal} are the goal."
-    if error is None:
+    if measured is None:
         return f"Label {count(goal, 'row')}: each measures the error and teaches."
-    n = error["n"]
+    n = measured.n_rows
     if n < goal:
         return f"{n} of {goal} rows are labelled. Go on to {goal}, whatever the numbers say until then."
-    half = (error["high"] - error["low"]) / 2
+    half = (measured.high - measured.low) / 2
     gain = 100 * half * (1 - math.sqrt(n / (n + MORE)))
     return (
         f"The goal of {count(goal, 'row')} is reached: you can stop. {MORE} more would narrow the interval "

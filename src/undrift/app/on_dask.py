@@ -10,12 +10,13 @@ from functools import cached_property, partial
 from itertools import islice
 from operator import getitem
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
 from dask.sizeof import sizeof
 from scipy import sparse
 
+from ..core import Rows
 from ..distributed import (
     BlockFacts,
     OnDask,
@@ -30,11 +31,14 @@ from ..distributed import (
     tree_sum,
 )
 from ..errors import UndriftWarning, warn
+from ..method import MSDAClassifier
+from ..results import Baseline, Comparison, Label
 from ..text import SAMPLE_DOCUMENTS, DocumentFrequencies, TermVectorizer, TextAdapter, hash_text, interleave
 from .adapt import LocalRows, count_mistakes, run_adapt
 from .domains import JobDomain, name_domains, open_rows, parse_label
 from .job import AdaptJob, Reading, ShowStage, ignore_stage
 from .predictions import Predictions, predict_taught
+from .summary import AdaptSummary
 from .tables import Table, common_delimiter, join_kinds, list_texts, list_values, shard_paths
 
 sizeof.register(DocumentFrequencies, n_bytes)
@@ -66,7 +70,7 @@ def _survey_shard(
     shard: Shard, vectorizer: TermVectorizer, n_head: int
 ) -> tuple[tuple[JobDomain, list[str]], DocumentFrequencies]:
     """On a worker: read a shard once; return it with its first documents, warnings, and frequencies."""
-    cells: dict[str | None, list[Any]] = {name: [] for name in shard.labels}
+    cells: dict[str | None, list[Label | None]] = {name: [] for name in shard.labels}
     head: list[str] = []
     keys: list[int] = []
     n_empty = 0
@@ -87,9 +91,19 @@ def _survey_shard(
 
         frequencies = vectorizer.frequencies(documents())
     messages = [str(warning.message) for warning in caught if warning.category is UndriftWarning]
-    facts = dict(table.kinds), frequencies.n_documents, n_empty, table.n_bad, None, head
-    more: dict[str, Any] = {"stored_keys": keys, "cells": cells, "delimiter": table.delimiter}
-    surveyed = JobDomain(shard.path, shard.path.name, *facts, **more)
+    surveyed = JobDomain(
+        shard.path,
+        shard.path.name,
+        dict(table.kinds),
+        frequencies.n_documents,
+        n_empty,
+        table.n_bad,
+        labels=None,
+        documents=head,
+        stored_keys=keys,
+        cells=cells,
+        delimiter=table.delimiter,
+    )
     return (surveyed, messages), frequencies
 
 
@@ -135,7 +149,7 @@ HEAD_DOCUMENTS = 20_000  # of each domain, from which the share of unseen words 
 
 def run_on_cluster(
     address: str, job: AdaptJob, adapter: TextAdapter, show_stage: ShowStage = ignore_stage
-) -> dict[str, Any]:
+) -> AdaptSummary:
     """Do an adapt job on a Dask cluster: ``local``, ``local:N`` or ``tcp://host:port``.
 
     Workers read the files themselves, under the same absolute paths; predictions are written here.
@@ -191,18 +205,20 @@ class ClusterRows(LocalRows):
         return self.vectorizer
 
     @cached_property
-    def source_rows(self) -> Any:
+    def source_rows(self) -> Rows:
         """Rows of all sources, after `fit`; without a source, of all targets."""
         return OnDask.stack(self.X[: len(self.sources)] or self.X)
 
-    def count_mistakes(self, i: int, *models: Any) -> np.ndarray:
-        """Sum the labelled rows of a target and the mistakes of each model, by weight."""
-        target, sent = self.targets[i], [send_model(model) for model in models]
+    def count_mistakes(self, i: int, baseline: Baseline, classifier: MSDAClassifier) -> Comparison:
+        """Sum the mistakes of both models on the labelled rows of a target."""
+        target, sent = self.targets[i], [send_model(model) for model in (baseline, classifier)]
         count = partial(count_mistakes, target=target.name)
         mistakes = self.target_rows[i].map_with_values(count, "mistakes", target.truth, *sent)
         return compute(tree_sum(mistakes, "mistakes"))[0]
 
-    def predict(self, classifier: Any) -> Iterator[tuple[int, Predictions, Iterable[Any]]]:
+    def predict(
+        self, classifier: MSDAClassifier
+    ) -> Iterator[tuple[int, Predictions, Iterable[pd.DataFrame]]]:
         """Predict all targets shard by shard, on the workers, as :meth:`LocalRows.predict`."""
         sent, n_sources = send_model(classifier), len(self.sources)
         for i, (target, X) in enumerate(zip(self.targets, self.target_rows, strict=True)):

@@ -8,20 +8,21 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
+import pandas as pd
 
 from ..core import Rows as Matrix
 from ..errors import count, warn
-from ..method import Readings, is_open, list_row_keys
-from ..persist import load_adapter, load_text_model
-from ..scoring import describe_expected, describe_shares, list_shares, spell_readings
+from ..method import MSDAClassifier, Readings, is_open, list_row_keys
+from ..persist import load_text_model
+from ..results import Target, list_shares, spell_readings
 from ..text import DistilledText, TextAdapter
 from .domains import find_text, name_domains, open_rows, refuse_overwriting, style_of
-from .drift import N_BATCH, check_drift, find_reference
+from .drift import N_BATCH, Drift, check_drift, find_reference
 from .job import ModelJob, PredictJob, ShowStage, ignore_stage
-from .predictions import Predictions, join_predictions, list_added, predict_rows
+from .predictions import Classifier, Counts, Predictions, join_predictions, list_added, predict_rows
 from .stories import tell_stories
 from .tables import (
     Table,
@@ -44,9 +45,12 @@ AS_FITTED = "--as-fitted"
 MOST_LABELLED = 0.5  # of the rows with a label, from which a file is the one that they are of
 
 TextModel = TextAdapter | DistilledText
+AnyModel = TypeVar("AnyModel", TextAdapter, TextModel)
 
 
-def open_model(job: ModelJob, path: Path, load: Any = load_adapter) -> tuple[Any, str, tuple[str, ...]]:
+def open_model(
+    job: ModelJob, path: Path, load: Callable[[Path], AnyModel]
+) -> tuple[AnyModel, str, tuple[str, ...]]:
     """Load the model of a job; return it, the name of its target, and the columns of the text of a file."""
     refuse_table(job.model)
     model = load(job.model)
@@ -58,7 +62,7 @@ def open_model(job: ModelJob, path: Path, load: Any = load_adapter) -> tuple[Any
         raise ValueError(f"the model has {len(names)} target domains: choose one with --domain: {listed}")
     if job.domain is not None and job.domain not in names:
         raise ValueError(f"the model has no target domain {job.domain!r}: its target domains are {listed}")
-    return model, job.domain or names[0], choose_text(model, job, path)
+    return model, job.domain or str(names[0]), choose_text(model, job, path)
 
 
 def refuse_table(model: Path) -> None:
@@ -85,7 +89,7 @@ def run_predict(job: PredictJob, show_stage: ShowStage = ignore_stage) -> Predic
         results = [predictor.predict_batch(batch, write) for batch in batches]
         if not any(result.counts.rows for result in results):
             batches[0].tables[0].require_rows()
-    summary = PredictSummary(str(job.model), str(job.input), str(job.out), text, results)
+    summary = PredictSummary(job, text, results)
     for reason in summary.reasons:
         warn(reason)
     n_unknown, n_rows = summary.counts.unknown_rows, summary.counts.rows
@@ -114,57 +118,17 @@ def open_batches(job: PredictJob, text: Sequence[str]) -> list[Batch]:
 
 
 @dataclass(frozen=True)
-class Counts:
-    """Counts of predictions, which add up."""
-
-    classes: Sequence[Any]
-    per_class: np.ndarray  # rows of every predicted class
-    n_doubtful: int | None  # left empty by --min-confidence; None without that
-    unknown_rows: int  # without a known word
-    bad_rows: int
-
-    @property
-    def rows(self) -> int:
-        """Rows that were read."""
-        return int(self.per_class.sum()) + self.unknown_rows
-
-    @property
-    def predicted_shares(self) -> dict[str, float]:
-        """Share of every class among the predictions."""
-        shares = (self.per_class / max(self.per_class.sum(), 1)).tolist()
-        return dict(zip(map(str, self.classes), shares, strict=True))
-
-    def __add__(self, other: Counts) -> Counts:
-        """Return the counts of both."""
-        return Counts(
-            self.classes,
-            self.per_class + other.per_class,
-            None if self.n_doubtful is None else self.n_doubtful + (other.n_doubtful or 0),
-            self.unknown_rows + other.unknown_rows,
-            self.bad_rows + other.bad_rows,
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the counts, ready for JSON."""
-        doubtful = {} if self.n_doubtful is None else {"n_doubtful": self.n_doubtful}
-        numbers = {"rows": self.rows, "bad_rows": self.bad_rows, "unknown_rows": self.unknown_rows}
-        return {**numbers, **doubtful, "predicted_shares": self.predicted_shares}
-
-
-@dataclass(frozen=True)
 class Group:
-    """The classifier of a batch, or of its rows with one value of a column."""
+    """The classifier of a batch, or of its rows with one value of a column, and what is known of them."""
 
-    classifier: Any
-    target: str
+    classifier: Classifier
+    known: Target
     reason: str | None = None  # why it predicts as fitted; None where it was aligned
-    readings: Readings = ()  # of these rows
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, is_foreign: bool) -> dict[str, object]:
         """Return class shares and expected error, ready for JSON."""
-        known = describe_shares(self.classifier, self.target)
-        known |= {"readings": list(self.readings)} if self.reason is None else {}
-        return {"aligned": self.reason is None, "as_fitted_because": self.reason, **known}
+        aligned = {"aligned": self.reason is None, "as_fitted_because": self.reason}
+        return aligned | self.known.to_dict(is_foreign=is_foreign)
 
 
 @dataclass(frozen=True)
@@ -173,33 +137,32 @@ class BatchResult:
 
     name: str
     counts: Counts
+    bad_rows: int
     group: Group
     groups: dict[str, Group]  # with --by: of every value
-    check: dict[str, Any] | None = None
+    check: Drift | None = None
 
     @property
     def is_foreign(self) -> bool:
         """Tell whether the check found rows that are not like those of the fit."""
-        return self.check is not None and self.check["drifted"]
+        return self.check is not None and self.check.drifted
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON; of foreign rows no error is stated."""
-        made = self.group.to_dict()
+    def to_dict(self) -> dict[str, object]:
+        """Return what is known of the rows, ready for JSON."""
+        made = self.group.to_dict(is_foreign=self.is_foreign)
         if self.groups:
-            groups = {name: group.to_dict() for name, group in self.groups.items()}
-            made |= {"groups": groups, "aligned": any(group["aligned"] for group in groups.values())}
-        for each in (made, *made.get("groups", {}).values()) if self.is_foreign else ():
-            each.update(expected_error=None, by_class=None)
-        return {**self.counts.to_dict(), **made, **({"check": self.check} if self.check else {})}
+            made["groups"] = {
+                name: group.to_dict(is_foreign=self.is_foreign) for name, group in self.groups.items()
+            }
+            made["aligned"] = any(group.reason is None for group in self.groups.values())
+        return made | ({"check": self.check.to_dict()} if self.check else {})
 
 
 @dataclass(frozen=True)
 class PredictSummary:
     """What was read, predicted and written."""
 
-    model: str
-    input: str
-    out: str
+    job: PredictJob
     text: Sequence[str]  # columns
     batches: Sequence[BatchResult]
 
@@ -209,9 +172,9 @@ class PredictSummary:
         return reduce(add, (batch.counts for batch in self.batches))
 
     @property
-    def is_checked(self) -> bool:
-        """Tell whether the rows were compared with those of the fit."""
-        return self.batches[0].check is not None
+    def bad_rows(self) -> int:
+        """Rows that could not be read."""
+        return sum(batch.bad_rows for batch in self.batches)
 
     @property
     def is_foreign(self) -> bool:
@@ -221,17 +184,26 @@ class PredictSummary:
     @property
     def reasons(self) -> list[str]:
         """Return what the checks found, with the batch where there are several."""
-        found = [(batch.name, why) for batch in self.batches if batch.check for why in batch.check["reasons"]]
+        found = [(batch.name, why) for batch in self.batches if batch.check for why in batch.check.reasons]
         return [f"{name}: {why}" if len(self.batches) > 1 else why for name, why in found]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the summary, ready for JSON; `files` has every batch where there are several."""
-        made = {"input": self.input, "out": self.out, "text": list(self.text)}
+        made: dict[str, object] = {"input": str(self.job.input), "out": str(self.job.out)}
+        made |= {"text": list(self.text), **self._count(self.counts, self.bad_rows)}
         if len(self.batches) == 1:
             return made | self.batches[0].to_dict()
-        files = {batch.name: batch.to_dict() for batch in self.batches}
-        check = {"check": {"drifted": self.is_foreign, "reasons": self.reasons}} if self.is_checked else {}
-        return made | self.counts.to_dict() | {"files": files} | check
+        made["files"] = {
+            batch.name: self._count(batch.counts, batch.bad_rows) | batch.to_dict() for batch in self.batches
+        }
+        check = {"check": {"drifted": self.is_foreign, "reasons": self.reasons}} if self.job.check else {}
+        return made | check
+
+    def _count(self, counts: Counts, bad_rows: int) -> dict[str, object]:
+        """Return counts, ready for JSON."""
+        doubtful = {} if self.job.min_confidence is None else {"n_doubtful": counts.n_doubtful}
+        numbers = {"rows": counts.rows, "bad_rows": bad_rows, "unknown_rows": counts.unknown_rows}
+        return {**numbers, **doubtful, "predicted_shares": counts.predicted_shares}
 
 
 class Predictor:
@@ -250,10 +222,10 @@ class Predictor:
         self.added, self.show_stage = added, show_stage
         self.reference = find_reference(model, target) if job.check else None
 
-    def predict_batch(self, batch: Batch, write: Callable[[Any], None]) -> BatchResult:
+    def predict_batch(self, batch: Batch, write: Callable[[pd.DataFrame], None]) -> BatchResult:
         """Write the rows of a batch with their predictions."""
         job, model, groups, sample = self.job, self.model, self.align(batch), Sample(N_BATCH)
-        sums = np.zeros(len(model.classes_) + 2, dtype=int)
+        counts = Counts.none(model.classes_.tolist())
         for table, name in zip(batch.tables, name_domains([t.path for t in batch.tables]), strict=True):
             for frame in table:
                 documents = list_texts(frame, self.text)
@@ -264,19 +236,12 @@ class Predictor:
                 file = name if len(batch.tables) > 1 else batch.name
                 columns = predictions.columns(self.added, job.min_confidence, file=file)
                 write(frame.assign(**columns))
-                sums = sums + predictions.count(job.min_confidence)
+                counts += predictions.count(job.min_confidence)
                 self.show_stage(f"predicting {table.path.name}", table.share_read)
-        *per_class, n_doubtful, n_unknown = sums.tolist()
-        counts = Counts(
-            model.classes_.tolist(),
-            np.array(per_class),
-            None if job.min_confidence is None else n_doubtful,
-            n_unknown,
-            sum(table.n_bad for table in batch.tables),
-        )
         check = check_drift(model, self.reference, sample.documents) if self.reference is not None else None
         named = {name: group for name, group in groups.items() if name is not None}
-        return BatchResult(batch.name, counts, groups[None], named, check)
+        n_bad = sum(table.n_bad for table in batch.tables)
+        return BatchResult(batch.name, counts, n_bad, groups[None], named, check)
 
     def align(self, batch: Batch) -> dict[str | None, Group]:
         """Return the classifier of a batch, and of every group of its rows if a column makes groups.
@@ -284,7 +249,8 @@ class Predictor:
         Reads the files once. The classifier of the name None is that of the whole batch.
         """
         job, model = self.job, self.model
-        as_fitted = Group(model.classifier_, self.target, AS_FITTED)
+        known = Target.of(model.classifier_, self.target)
+        as_fitted = Group(model.classifier_, known, AS_FITTED)
         if job.as_fitted:
             return {None: as_fitted}
         samples: dict[str | None, Sample] = {}
@@ -298,12 +264,12 @@ class Predictor:
                     many = f"column {job.by!r} has over {MOST_GROUPS} different values"
                     raise TableError(f"{table.path}: {many}: is it the column of groups?")
                 self.show_stage(f"estimating class shares of {table.path.name}", table.share_read)
-        groups = {name: self.align_sample(sample) for name, sample in samples.items()}
+        groups = {name: self.align_sample(sample, as_fitted) for name, sample in samples.items()}
         if not samples:
             return {None: replace(as_fitted, reason="there is no row")}
         return {None: as_fitted, **groups}
 
-    def align_sample(self, sample: Sample) -> Group:
+    def align_sample(self, sample: Sample, as_fitted: Group) -> Group:
         """Return the classifier that follows a sample of rows, or the one of the fit and a reason."""
         fitted, target = self.model.classifier_, self.target
         X = self.model.vectorizer_.transform(sample.documents)
@@ -311,14 +277,17 @@ class Predictor:
         n_known = round(len(known) / max(len(sample.documents), 1) * sample.n_rows)
         if n_known < LEAST_KNOWN:
             verb = "row has" if n_known == 1 else "rows have"
-            return Group(fitted, target, f"{n_known:,} {verb} a known word, and {LEAST_KNOWN} are needed")
+            reason = f"{n_known:,} {verb} a known word, and {LEAST_KNOWN} are needed"
+            return replace(as_fitted, reason=reason)
         if _holds_labelled(fitted, target, X, len(sample.documents) / sample.n_rows):
-            return Group(fitted, target, "labels of its rows were learnt, and have set the threshold")
-        aligned, readings = fitted.align(X[known], target=target), []
-        if hasattr(aligned, "weigh"):  # a distilled model is one reading
+            reason = "labels of its rows were learnt, and have set the threshold"
+            return replace(as_fitted, reason=reason)
+        aligned = fitted.align(X[known], target=target)
+        readings: Readings = []
+        if isinstance(aligned, MSDAClassifier):  # a distilled model is one reading
             no_labels = np.full(len(known), None, dtype=object)
             readings = spell_readings(aligned.weigh(X[known], no_labels, target=target))
-        return Group(aligned, target, readings=readings)
+        return Group(aligned, replace(Target.of(aligned, target), readings=readings))
 
 
 class Sample:
@@ -339,14 +308,14 @@ class Sample:
                 self.documents[place] = document
 
 
-def _name_groups(job: PredictJob, frame: Any) -> Sequence[str | None]:
+def _name_groups(job: PredictJob, frame: pd.DataFrame) -> Sequence[str | None]:
     """Return the name of every row's group: its cell of the column that makes groups, else None."""
     return list_texts(frame, job.by) if job.by else [None] * len(frame)
 
 
-def _holds_labelled(classifier: Any, target: str, X: Matrix, share: float) -> bool:
+def _holds_labelled(classifier: Classifier, target: str, X: Matrix, share: float) -> bool:
     """Tell whether some rows of a file hold their portion of the rows with learnt labels."""
-    if getattr(classifier, "memory_", None) is None:
+    if not isinstance(classifier, MSDAClassifier) or classifier.memory_ is None:
         return False
     labelled, _ = classifier.list_labelled(target)
     keys = set(list_row_keys(labelled, np.zeros(labelled.shape[0], dtype=int)))
@@ -372,23 +341,24 @@ def _predict_groups(
 
 def describe_predict(summary: PredictSummary) -> Iterator[str]:
     """Say what was read, predicted and written, and what a check found."""
-    counts, is_one = summary.counts, len(summary.batches) == 1
-    bad = f", {counts.bad_rows:,} skipped as unreadable" if counts.bad_rows else ""
+    job, counts, is_one = summary.job, summary.counts, len(summary.batches) == 1
+    bad = f", {summary.bad_rows:,} skipped as unreadable" if summary.bad_rows else ""
     files = "" if is_one else f", {len(summary.batches):,} files, each a batch of its own"
     text = f"text = {', '.join(summary.text)}"
-    yield f"Read {summary.input}: {count(counts.rows, 'row')}{bad}, {text}{files}."
+    yield f"Read {job.input}: {count(counts.rows, 'row')}{bad}, {text}{files}."
     if counts.unknown_rows:
         yield f"Left empty, as they have no known word: {counts.unknown_rows:,} of {counts.rows:,} rows."
-    if counts.n_doubtful is not None:
-        n_empty = f"{counts.n_doubtful:,} of {counts.rows:,} predictions for {summary.input}"
+    if job.min_confidence is not None:
+        n_empty = f"{counts.n_doubtful:,} of {counts.rows:,} predictions for {job.input}"
         yield f"Left empty as doubtful (--min-confidence): {n_empty}."
     for batch in summary.batches:
         yield from _describe_batch(batch, "" if is_one else f"{batch.name}: ")
-    yield f"Wrote {describe_file(summary.out)}."
-    if is_one and is_open(summary.batches[0].group.readings):
+    yield f"Wrote {describe_file(str(job.out))}."
+    first = summary.batches[0].group
+    if is_one and first.reason is None and is_open(first.known.readings):
         yield "Next: answer five questions, which decide between the readings:"
-        yield f"  {shlex.join(['undrift', 'label', summary.model, summary.input])}"
-    if summary.is_checked:
+        yield f"  {shlex.join(['undrift', 'label', str(job.model), str(job.input)])}"
+    if job.check:
         foreign = [batch.name for batch in summary.batches if batch.is_foreign]
         which = "the rows" if is_one else f"the rows of {', '.join(foreign)}"
         same = "No drift: the rows are like those that the model was adapted to."
@@ -398,21 +368,20 @@ def describe_predict(summary: PredictSummary) -> Iterator[str]:
 def _describe_batch(batch: BatchResult, start: str) -> Iterator[str]:
     rows = "" if not start else f"{count(batch.counts.rows, 'row')}; "
     predicted = f"{start}{rows}{'p' if rows else 'P'}redicted: {list_shares(batch.counts.predicted_shares)}."
-    if not batch.groups:
-        yield f"{predicted} {_describe_group(batch.group, batch.is_foreign)}"
-        yield from tell_stories(batch.group.readings, batch.name)
-        return
-    yield predicted
-    for name, group in batch.groups.items():
-        yield f"{start}{name}: {_describe_group(group, batch.is_foreign)}"
-        yield from tell_stories(group.readings, name)
+    if batch.groups:
+        yield predicted
+    named = batch.groups or {batch.name: batch.group}
+    for name, group in named.items():
+        said = f"{start}{name}:" if batch.groups else predicted
+        yield f"{said} {_describe_group(group, batch.is_foreign)}"
+        if group.reason is None:
+            yield from tell_stories(group.known.readings, name)
 
 
 def _describe_group(group: Group, is_foreign: bool) -> str:
     """Say which class shares the rows have, and how many predictions are wrong where the rows are known."""
     if group.reason is not None:
         return "As fitted." if group.reason == AS_FITTED else f"As fitted: {group.reason}."
-    known = describe_shares(group.classifier, group.target)
-    shares = list_shares(known["target_shares"], known["target_shares_interval"])
-    error = "" if is_foreign else f"; {describe_expected(known['expected_error'])}"
+    shares = list_shares(group.known.shares, group.known.intervals)
+    error = "" if is_foreign else f"; {group.known.expected.say()}, expected"
     return f"Class shares of these rows: {shares}{error}."

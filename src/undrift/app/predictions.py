@@ -2,33 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..core import Rows as Matrix
-from ..method import predict_codes
-from ..scoring import measure_margins
+from ..inputs import spell_label
+from ..method import MSDAClassifier, predict_codes
+from ..results import Label, measure_margins
+from ..text import DistilledClassifier
 from .job import AdaptJob, PredictJob
+
+Classifier = MSDAClassifier | DistilledClassifier
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Counts of predictions, which add up over rows."""
+
+    classes: Sequence[Label]
+    per_class: np.ndarray  # rows of every predicted class
+    n_doubtful: int = 0  # left empty by --min-confidence
+    unknown_rows: int = 0  # without a known word: they have no prediction
+
+    @classmethod
+    def none(cls, classes: Sequence[Label]) -> Counts:
+        """Return the counts of no row."""
+        return cls(classes, np.zeros(len(classes), dtype=int))
+
+    @property
+    def rows(self) -> int:
+        """Rows that were read."""
+        return int(self.per_class.sum()) + self.unknown_rows
+
+    @property
+    def predicted_shares(self) -> dict[str, float]:
+        """Share of every class among the predictions."""
+        shares = (self.per_class / max(self.per_class.sum(), 1)).tolist()
+        return dict(zip(map(spell_label, self.classes), shares, strict=True))
+
+    def __add__(self, other: Counts) -> Counts:
+        """Return the counts of both."""
+        return Counts(
+            self.classes,
+            self.per_class + other.per_class,
+            self.n_doubtful + other.n_doubtful,
+            self.unknown_rows + other.unknown_rows,
+        )
+
+
+def _nothing() -> np.ndarray:
+    return np.empty(0, dtype=object)
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Predictions of some rows of a target."""
 
-    classes: Sequence[Any]
+    classes: Sequence[Label]
     codes: np.ndarray  # (n,) of the predicted classes
     score: np.ndarray  # (n,)
     probabilities: np.ndarray  # (n, n_classes)
     n_known: np.ndarray  # (n,) terms of every row that the model knows
-    student: Any = ()  # (n,) labels without the teacher's scores, if there is a teacher
-    student_margin: Any = ()  # (n,) between the probabilities of its first and its second label
-    disagrees: Any = ()  # (n,) whether the student's label is not the teacher's; None where that is silent
+    # where there is a teacher, (n,): labels without its scores, and their lead over the second labels
+    student: np.ndarray = field(default_factory=_nothing)
+    student_margin: np.ndarray = field(default_factory=_nothing)
+    disagrees: np.ndarray = field(
+        default_factory=_nothing
+    )  # with its label; None where the teacher is silent
 
     @property
-    def labels(self) -> list[Any]:
+    def labels(self) -> list[Label]:
         """Predicted labels, those of doubtful rows among them."""
         return [self.classes[code] for code in self.codes]
 
@@ -44,12 +89,12 @@ class Predictions:
         *,
         domain: str | None = None,
         file: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Sequence[object] | np.ndarray]:
         """Return the columns to add; predictions that are doubtful or of no known term are left empty."""
         is_empty = (self.probability < (min_confidence or 0)) | (self.n_known == 0)
         predicted = np.array(self.labels, dtype=object)  # whole numbers stay so beside empty cells
         predicted[is_empty] = None
-        values: dict[str, Any] = {
+        values: dict[str, Sequence[object] | np.ndarray] = {
             "prediction": predicted,
             "score": self.score.tolist(),
             "probability": self.probability.tolist(),
@@ -62,27 +107,25 @@ class Predictions:
             values[f"p_{label}"] = column
         return {name: values[name] for name in names}
 
-    def count(self, min_confidence: float | None = None) -> np.ndarray:
-        """Count the rows of every predicted class, then the doubtful ones, then those of no known term.
-
-        Rows of no known term have no prediction.
-        """
+    def count(self, min_confidence: float | None = None) -> Counts:
+        """Count the rows of every predicted class, the doubtful ones, and those of no known term."""
         is_known = self.n_known > 0
         per_class = np.bincount(self.codes[is_known], minlength=len(self.classes))
         is_doubtful = self.probability < (min_confidence or 0)
-        return np.array([*per_class, (is_doubtful & is_known).sum(), (~is_known).sum()])
+        return Counts(self.classes, per_class, int((is_doubtful & is_known).sum()), int((~is_known).sum()))
 
 
 def list_added(
     job: AdaptJob | PredictJob,
-    classes: Sequence[Any],
+    classes: Sequence[Label],
     *,
     has_domain: bool = False,
     has_file: bool = False,
     has_known_terms: bool = False,
-) -> dict[str, set[Any]]:
+) -> dict[str, set[Hashable]]:
     """Return the columns that predictions add, in order, and the type of each."""
-    kinds: dict[str, set[Any]] = {"prediction": {type(classes[0])}, "score": {float}, "probability": {float}}
+    kind: type = type(classes[0])
+    kinds: dict[str, set[Hashable]] = {"prediction": {kind}, "score": {float}, "probability": {float}}
     kinds |= {f"p_{label}": {float} for label in classes} if job.probabilities else {}
     kinds |= {"domain": {str}} if has_domain else {}
     kinds |= {"file": {str}} if has_file else {}
@@ -90,7 +133,9 @@ def list_added(
     return kinds | ({"known_terms": {int}} if has_known_terms else {})
 
 
-def predict_rows(classifier: Any, X: Matrix, target: str | None = None, scores: Any = None) -> Predictions:
+def predict_rows(
+    classifier: Classifier, X: Matrix, target: str | None = None, scores: np.ndarray | None = None
+) -> Predictions:
     """Predict rows of a target, in one pass through the layers; numbers have six digits.
 
     `scores` are those of `decision_function`, if they are known.
@@ -105,7 +150,7 @@ def predict_rows(classifier: Any, X: Matrix, target: str | None = None, scores: 
 
 
 def predict_taught(
-    X: Matrix, said: np.ndarray, classifier: Any, target: str, scores: Any = None
+    X: Matrix, said: np.ndarray, classifier: MSDAClassifier, target: str, scores: np.ndarray | None = None
 ) -> Predictions:
     """Predict rows of a target by student and teacher together; without a teacher, `said` has no column.
 
@@ -118,7 +163,8 @@ def predict_taught(
     both = predict_rows(classifier, X, target, scores)
     labels = np.array(student.labels, dtype=object)
     is_silent = np.array([label is None for label in said[:, 0]], dtype=bool)
-    disagrees = np.where(is_silent, None, (labels != said[:, 0]) & (student.n_known > 0))
+    disagrees = np.array((labels != said[:, 0]) & (student.n_known > 0), dtype=object)
+    disagrees[is_silent] = None
     margin = measure_margins(student.probabilities)
     return replace(both, student=labels, student_margin=margin, disagrees=disagrees)
 
@@ -128,8 +174,20 @@ def name_said(said: np.ndarray) -> dict[str, np.ndarray]:
     return dict(zip(("teacher", "teacher_confidence"), said.T, strict=False))
 
 
-def join_predictions(parts: Sequence[Predictions], order: Any = slice(None)) -> Predictions:
+def join_predictions(parts: Sequence[Predictions], order: np.ndarray | slice = slice(None)) -> Predictions:
     """Return the predictions of all parts, one after another or in another order."""
-    names = [each.name for each in fields(Predictions)[1:] if len(getattr(parts[0], each.name))]
-    joined = {name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
-    return replace(parts[0], **joined)
+
+    def join(name: str) -> np.ndarray:
+        joined = np.concatenate([getattr(part, name) for part in parts])
+        return joined[order] if len(joined) else joined
+
+    return Predictions(
+        parts[0].classes,
+        codes=join("codes"),
+        score=join("score"),
+        probabilities=join("probabilities"),
+        n_known=join("n_known"),
+        student=join("student"),
+        student_margin=join("student_margin"),
+        disagrees=join("disagrees"),
+    )

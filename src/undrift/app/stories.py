@@ -13,7 +13,7 @@ from ..method import (
     list_heard,
     measure_disagreement,
 )
-from ..scoring import list_shares, pick_shares
+from ..results import list_shares, pick_shares
 
 
 def tell_stories(readings: Readings, file: str) -> Iterator[str]:

@@ -5,24 +5,16 @@ from __future__ import annotations
 import copy
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..core import Rows as Matrix
 from ..errors import count, warn
-from ..inputs import spell_label
-from ..method import N_QUESTIONS, list_row_keys
-from ..persist import save_model
-from ..scoring import (
-    describe_expected,
-    describe_gain,
-    describe_shares,
-    list_shares,
-    measure_error,
-    measure_gain,
-)
+from ..method import N_QUESTIONS, MSDAClassifier, list_row_keys
+from ..persist import load_adapter, save_model
+from ..results import Comparison, Score, Target, list_shares
 from ..text import TextAdapter
 from .domains import open_rows, read_domains, refuse_overwriting
 from .drift import describe_target
@@ -49,7 +41,7 @@ FEW_MEASURED = 20  # labels below which no error is measured
 
 def open_updatable(job: ModelJob, path: Path) -> tuple[TextAdapter, str, tuple[str, ...]]:
     """Load a model that can be updated, as `open_model` does."""
-    adapter, target, text = open_model(job, path)
+    adapter, target, text = open_model(job, path, load_adapter)
     if adapter.classifier_.memory_ is None:
         raise ValueError(
             f"{job.model} holds no training rows, which `undrift ask` and `undrift update` need: run "
@@ -58,7 +50,26 @@ def open_updatable(job: ModelJob, path: Path) -> tuple[TextAdapter, str, tuple[s
     return adapter, target, text
 
 
-def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
+@dataclass(frozen=True)
+class AskSummary:
+    """Which rows were chosen to be labelled."""
+
+    model: str
+    input: str
+    out: str
+    rows: int
+    asked: int
+    questions: int  # rows that decide between readings, among those asked for
+    purpose: str
+    bad_rows: int
+    domain: str | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything, ready for JSON."""
+        return asdict(self)
+
+
+def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> AskSummary:
     """Write the rows that are most worth labelling, with all their columns; returns a summary."""
     refuse_overwriting(job.out, [job.model, job.input])
     adapter, name, text = open_updatable(job, job.input)
@@ -67,7 +78,7 @@ def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]
     kinds = with_added(target.path, target.kinds, {"label": {str}, SAMPLED: {str}, WEIGHT: {float}})
     show_stage("choosing rows", None)
     rows, weights = adapter.ask(
-        target.documents, job.n, job.purpose, target=name, return_weights=True, random_state=job.seed
+        target.documents, job.n, job.purpose, return_weights=True, target=name, random_state=job.seed
     )
     facts = {
         SAMPLED: [ESTIMATE if w else PREDICTIONS for w in weights],
@@ -75,61 +86,119 @@ def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]
     }
     with write_table(job.out, kinds, Style(target.delimiter, job.reading.safe_cells)) as write:
         write(target.frame.iloc[rows].assign(**facts))
-    return {
-        "model": str(job.model),
-        "input": str(job.input),
-        "out": str(job.out),
-        "rows": target.n_rows,
-        "asked": len(rows),
-        "questions": int(np.sum(weights == 0)),
-        "purpose": job.purpose,
-        "bad_rows": target.n_bad,
-        "domain": job.domain,
-    }
+    return AskSummary(
+        model=str(job.model),
+        input=str(job.input),
+        out=str(job.out),
+        rows=target.n_rows,
+        asked=len(rows),
+        questions=int(np.sum(weights == 0)),
+        purpose=job.purpose,
+        bad_rows=target.n_bad,
+        domain=job.domain,
+    )
 
 
-def describe_ask(summary: dict[str, Any]) -> Iterator[str]:
+def describe_ask(summary: AskSummary) -> Iterator[str]:
     """Say where the rows are, and the command that learns their labels."""
-    n_questions, rows = summary["questions"], count(summary["rows"], "row")
-    n_drawn = summary["asked"] - n_questions
+    n_questions, rows = summary.questions, count(summary.rows, "row")
+    n_drawn = summary.asked - n_questions
     drawn = "drawn at random to measure the error"
     if n_questions:
         drawn = f"{count(n_questions, 'question')} to decide between readings" + (
             f", and {count(n_drawn, 'row')} {drawn}" if n_drawn else ""
         )
-    yield f"Wrote {summary['out']}: {summary['asked']:,} of {rows} to label, {drawn}."
-    path = Path(summary["model"])
-    command = ["undrift", "update", summary["model"], summary["out"]]
-    command += ["--domain", summary["domain"]] if summary["domain"] else []
+    yield f"Wrote {summary.out}: {summary.asked:,} of {rows} to label, {drawn}."
+    path = Path(summary.model)
+    command = ["undrift", "update", summary.model, summary.out]
+    command += ["--domain", summary.domain] if summary.domain else []
     command += ["--out", str(path.with_stem(f"{path.stem}-updated"))]
     yield "Next: fill in the column `label`, then"
     yield f"  {shlex.join(command)}"
 
 
-def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Learnt:
+    """The labels that a model learnt, what they measured, and the predictions that changed."""
+
+    n_labels: int
+    n_unmatched: int  # texts that are not among the rows of the model
+    errors: Comparison | None  # before the labels, and with them, each row without its own; None: too few
+    n_changed: int  # predictions
+    n_rows: int  # of the model
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything, ready for JSON."""
+        scores = (self.errors.before, self.errors.after) if self.errors else (None, None)
+        before, after = (score and {"rows": score.n_rows, **score.to_dict()} for score in scores)
+        return {
+            "n_labels": self.n_labels,
+            "n_unmatched": self.n_unmatched,
+            "measured_before": before,
+            "measured": after,
+            "difference": self.errors and asdict(self.errors.gain),
+            "changed": {"predictions": self.n_changed, "rows": self.n_rows},
+        }
+
+
+@dataclass(frozen=True)
+class NewBatch:
+    """Rows of a new batch, which has no labels."""
+
+    rows: int
+    bad_rows: int
+
+
+@dataclass(frozen=True)
+class UpdateSummary:
+    """What a model learnt of its target: from labels, or from a new batch."""
+
+    job: UpdateJob
+    found: Learnt | NewBatch
+    before: Score  # the error that was expected without the labels, or of the last batch
+    known: Target
+    bytes: int  # of the model
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything, ready for JSON."""
+        if isinstance(self.found, Learnt):
+            found = {"labels": str(self.job.labels), **self.found.to_dict()}
+        else:
+            found = {"target": str(self.job.input), **asdict(self.found)}
+        return {
+            "model": str(self.job.model),
+            "out": str(self.job.out),
+            "expected_error_before": self.before.to_dict() | {"known": True},
+            **found,
+            **self.known.to_dict(),
+            "bytes": self.bytes,
+        }
+
+
+def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> UpdateSummary:
     """Update a model by labels, or by a new batch, and save it; returns a summary."""
     path = job.rows
     adapter, name, text = open_updatable(job, path)
     refuse_overwriting(job.out, [path])
-    before = adapter.classifier_.targets_[name]["expected_error"]
-    learn = _learn_labels if job.labels is not None else _take_batch
-    found = learn(adapter, name, text, job, show_stage)
+    found: Learnt | NewBatch
+    if job.labels is not None:
+        found, before = _learn_labels(adapter, name, text, job, show_stage)
+    else:
+        before = Target.of(adapter.classifier_, name).expected
+        found = _take_batch(adapter, name, text, job, show_stage)
     show_stage("saving the model", None)
     save_model(adapter, job.out, updatable=True)
-    return {
-        "model": str(job.model),
-        "out": str(job.out),
-        "expected_error_before": before,
-        **found,
-        **describe_shares(adapter.classifier_, name),
-        "bytes": job.out.stat().st_size,
-    }
+    known = Target.of(adapter.classifier_, name)
+    return UpdateSummary(job, found, before, known, job.out.stat().st_size)
 
 
 def _learn_labels(
     adapter: TextAdapter, name: str, text: Sequence[str], job: UpdateJob, show_stage: ShowStage
-) -> dict[str, Any]:
-    """Learn the labels in a file, and measure the error on them by cross-fitting."""
+) -> tuple[Learnt, Score]:
+    """Learn the labels in a file, and measure the error on them by cross-fitting.
+
+    Returns the error too that was expected without them.
+    """
     assert job.labels is not None
     show_stage(f"reading {job.labels.name}", None)
     table = open_rows(job.labels, job.reading)
@@ -141,32 +210,29 @@ def _learn_labels(
         raise TableError(f"{job.labels}: no labelled text has a word that the model knows")
     y = np.array([label.label for label in given], dtype=object)
     without = _withdraw_labels(classifier, X, name)
+    expected = Target.of(without, name).expected  # `without` may be the classifier that learns below
     weights = np.array([label.weight for label in given])
     labels = TrainingLabels(X, y, np.full(len(y), name, dtype=object), list(by_key), weights)
     show_stage("measuring the error", None)
-    summary = {
-        "labels": str(job.labels),
-        "n_labels": len(given),
-        "n_unmatched": _count_unmatched(classifier, X, name),
-        "expected_error_before": without.targets_[name]["expected_error"],
-        **_measure(given, without.predict(X, target=name), cross_fit(without, labels)),
-    }
+    errors = _measure_error(given, without.predict(X, target=name), cross_fit(without, labels))
+    n_unmatched = _count_unmatched(classifier, X, name)
     show_stage("learning the labels", None)
     rows = classifier.list_rows(name)
     old = classifier.predict(rows, target=name)
     learn_labels(classifier, labels)
     n_changed = int((classifier.predict(rows, target=name) != old).sum())
-    return summary | {"changed": {"predictions": n_changed, "rows": rows.shape[0]}}
+    learnt = Learnt(len(given), n_unmatched, errors, n_changed, rows.shape[0])
+    return learnt, expected
 
 
-def _withdraw_labels(classifier: Any, X: Matrix, name: str) -> Any:
+def _withdraw_labels(classifier: MSDAClassifier, X: Matrix, name: str) -> MSDAClassifier:
     """Return the classifier without the labels of these rows that it has learnt before."""
     if not len(classifier.list_labelled(name)[1]):
         return classifier
-    return copy.copy(classifier).update(X, [None] * X.shape[0], target=name)
+    return copy.copy(classifier).update(X, np.full(X.shape[0], None), target=name)
 
 
-def _count_unmatched(classifier: Any, X: Matrix, name: str) -> int:
+def _count_unmatched(classifier: MSDAClassifier, X: Matrix, name: str) -> int:
     """Count the rows that are not among those of the target that the model keeps."""
     rows = classifier.list_rows(name)
     known = set(list_row_keys(rows, np.zeros(rows.shape[0], dtype=int)))
@@ -174,11 +240,8 @@ def _count_unmatched(classifier: Any, X: Matrix, name: str) -> int:
     return sum(key not in known for key in keys)
 
 
-def _measure(given: Sequence[GivenLabel], before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
-    """Return the errors on rows that were drawn or not asked for, and what labels changed.
-
-    All are None where these rows are too few.
-    """
+def _measure_error(given: Sequence[GivenLabel], before: np.ndarray, after: np.ndarray) -> Comparison | None:
+    """Compare two models on rows that were drawn or not asked for; None where these are too few."""
     has_drawn = any(label.sampled == ESTIMATE for label in given)
     chosen = [
         i
@@ -186,22 +249,14 @@ def _measure(given: Sequence[GivenLabel], before: np.ndarray, after: np.ndarray)
         if label.weight > 0 and (label.sampled == ESTIMATE if has_drawn else label.sampled != PREDICTIONS)
     ]
     if len(chosen) < FEW_MEASURED:
-        return {"measured_before": None, "measured": None, "difference": None}
-    weight = np.array([given[i].weight for i in chosen])
-    first, second = (
-        np.array([spell_label(predicted[i]) != spell_label(given[i].label) for i in chosen])
-        for predicted in (before, after)
-    )
-    return {
-        "measured_before": {"rows": len(chosen), **measure_error(first, weight)},
-        "measured": {"rows": len(chosen), **measure_error(second, weight)},
-        "difference": measure_gain(first, second, weight),
-    }
+        return None
+    truth, weight = [given[i].label for i in chosen], np.array([given[i].weight for i in chosen])
+    return Comparison.of_labels(truth, weight, before[chosen].tolist(), after[chosen].tolist())
 
 
 def _take_batch(
     adapter: TextAdapter, name: str, text: Sequence[str], job: UpdateJob, show_stage: ShowStage
-) -> dict[str, Any]:
+) -> NewBatch:
     """Take a new batch of the target, and the reference of later checks."""
     (target,) = read_domains([job.rows], job.reading, text, show_stage)
     show_stage("taking the batch", None)
@@ -215,55 +270,41 @@ def _take_batch(
     adapter.classifier_.update_target(X, target=name)
     references = adapter.facts_.get("references", {})
     adapter.remember(references={**references, name: describe_target(adapter, target.documents)})
-    return {"target": str(job.input), "rows": target.n_rows, "bad_rows": target.n_bad}
+    return NewBatch(target.n_rows, target.n_bad)
 
 
-def describe_update(summary: dict[str, Any]) -> Iterator[str]:
+def describe_update(summary: UpdateSummary) -> Iterator[str]:
     """Say what was learnt, what that changed, where the model is, and what to do next."""
-    if "n_labels" in summary:
-        unmatched = summary["n_unmatched"]
-        verb = "is" if unmatched == 1 else "are"
-        more = f"; {unmatched:,} of their texts {verb} not among the rows of the model" if unmatched else ""
-        changed = summary["changed"]
+    job, found, known = summary.job, summary.found, summary.known
+    if isinstance(found, Learnt):
+        verb = "is" if found.n_unmatched == 1 else "are"
+        unmatched = f"; {found.n_unmatched:,} of their texts {verb} not among the rows of the model"
         yield (
-            f"Learnt {count(summary['n_labels'], 'label')}{more}. "
-            f"{changed['predictions']:,} of {changed['rows']:,} predictions changed."
+            f"Learnt {count(found.n_labels, 'label')}{unmatched if found.n_unmatched else ''}. "
+            f"{found.n_changed:,} of {found.n_rows:,} predictions changed."
         )
-        yield from _describe_measured(summary)
+        yield _describe_measured(found.errors, summary.before)
     else:
-        yield f"Took {count(summary['rows'], 'row')} of {summary['target']} as the new batch."
-        error = describe_expected(summary["expected_error"])
-        yield f"{error[0].upper()}{error[1:]}."
-    if summary["target_shares"]:
-        shares = list_shares(summary["target_shares"], summary["target_shares_interval"])
-        yield f"Class shares: {shares}."
-    if "n_labels" in summary and summary["readings"]:
-        yield name_winner(summary["readings"])
-    yield f"Wrote {describe_file(summary['out'])}."
+        yield f"Took {count(found.rows, 'row')} of {job.input} as the new batch."
+        yield f"{known.expected.say().capitalize()}, expected."
+    yield f"Class shares: {list_shares(known.shares, known.intervals)}."
+    if isinstance(found, Learnt):
+        yield name_winner(known.readings)
+    yield f"Wrote {describe_file(str(job.out))}."
     yield "Next: predict with it:"
-    yield f"  undrift predict {shlex.join([summary['out']])} NEW.csv --out predicted.csv"
+    yield f"  undrift predict {shlex.join([str(job.out)])} NEW.csv --out predicted.csv"
 
 
-def _is_contradicted(summary: dict[str, Any]) -> bool:
-    """Tell whether the labels rule out the error that was expected."""
-    measured, expected = summary.get("measured_before"), summary["expected_error_before"]
-    if not measured or not expected or expected["error"] is None:
-        return False
-    return not measured["low"] <= expected["error"] <= measured["high"]
-
-
-def _describe_measured(summary: dict[str, Any]) -> Iterator[str]:
+def _describe_measured(errors: Comparison | None, expected: Score) -> str:
     """Say how many predictions are wrong by the labels, and where they contradict the expectation."""
-    measured = summary["measured"]
-    if measured is None:
-        yield (
+    if errors is None:
+        return (
             f"The error is not measured: that takes {FEW_MEASURED} labels of rows drawn at random "
             f"(undrift ask --n {FEW_MEASURED + N_QUESTIONS})."
         )
-        return
-    line = "{error:.1%} wrong (95% interval {low:.1%} to {high:.1%}), measured on {rows:,} labels, each "
-    line = f"{line.format(**measured)}predicted without its own. {describe_gain(summary['difference'])}"
-    if _is_contradicted(summary):
-        expected = summary["expected_error_before"]["error"]
-        line += f" Trust this, not the {expected:.0%} that was expected before."
-    yield line
+    before, after = errors.before, errors.after
+    line = f"{after.say()}, measured on {after.n_rows:,} labels, each predicted without its own. "
+    line += errors.gain.say()
+    if not before.low <= expected.error <= before.high:
+        line += f" Trust this, not the {expected.error:.0%} that was expected before."
+    return line

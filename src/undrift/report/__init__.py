@@ -1,7 +1,7 @@
 """Reports: one HTML page that shows what an adaptation did, how many predictions are wrong, and why."""
 
-from .content import adaptation_data
-from .data import DomainRows, ReportData, RunFacts
-from .page import Report, adaptation_report, render_page
+from .content import describe_adaptation
+from .data import DomainRows, InputFile, ReportData, RunFacts
+from .page import LabelPage, LabelSetup, Report, adaptation_report, render_page
 
 __all__ = ["Report", "adaptation_report"]

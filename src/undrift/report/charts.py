@@ -7,16 +7,23 @@ the baseline, and an expected error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any
 
 from markupsafe import Markup
 
 from ..errors import count, write_shares
-from ..scoring import error_interval
-from .content import name_class, write_estimate, write_percent
+from ..results import Score, error_interval
+from .content import (
+    AdaptationPage,
+    CoveragePoint,
+    TargetCard,
+    name_class,
+    write_estimate,
+    write_percent,
+    write_score,
+)
+from .evidence import Difference, Idea
 from .svg import (
     LINE,
     N_COLOURS,
@@ -53,32 +60,49 @@ class Chart:
     note: str
     svg: Markup
     columns: Sequence[str]
-    rows: list[tuple[Any, ...]]
+    rows: Sequence[tuple[object, ...]]
 
 
-def adaptation_charts(data: dict[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Charts:
+    """Charts and tables of a report; of those that it has nothing for, None or empty."""
+
+    errors: Chart | None
+    shares: Sequence[Chart]  # of every target
+    all_shares: Sequence[Chart]  # with all classes, where `shares` has not
+    has_colours: bool
+    words: Chart | None
+    idea: Markup | None
+    coverage: Chart
+    files: Sequence[tuple[object, ...]]
+    domains: Sequence[tuple[object, ...]]
+
+
+def adaptation_charts(page: AdaptationPage) -> Charts:
     """Draw all charts of an adaptation's report."""
-    last, n_classes = data["coverage"][-1], len(data["classes"])
-    return {
-        "errors": chart_errors(data),
-        "shares": list(chart_shares(data)),
-        "all_shares": list(chart_shares(data, n_classes)) if n_classes > MOST_CLASSES else [],
-        "has_colours": n_classes <= N_COLOURS,
-        "words": chart_words(data) if data["difference"]["terms"] else None,
-        "idea": draw_idea(data["idea"]) if data["idea"] else None,
-        "coverage": chart_coverage(data["coverage"])
-        if last["measured"] or last["expected"] is not None
-        else None,
-        "files": [(row["file"], row["bytes"], row["sha256"]) for row in data["reproduce"]["files"]],
-        "domains": [
+    n_classes = len(page.classes)
+    has_many = n_classes > MOST_CLASSES
+    return Charts(
+        errors=chart_errors(page),
+        shares=[chart_shares(card, i) for i, card in enumerate(page.targets)],
+        all_shares=[chart_shares(card, i, n_classes) for i, card in enumerate(page.targets) if has_many],
+        has_colours=n_classes <= N_COLOURS,
+        words=chart_words(page.difference, n_classes) if page.difference.terms else None,
+        idea=draw_idea(page.idea) if page.idea else None,
+        coverage=chart_coverage(page.coverage),
+        files=[(file.file, file.bytes, file.sha256) for file in page.reproduce.files],
+        domains=[
             (
-                card["name"], card["role"], card["n_rows"], card["n_labelled"],
-                "" if card["n_terms"] is None else card["n_terms"],
-                "" if card["unseen_share"] is None else f"{card['unseen_share']:.1%}",
+                card.name,
+                card.role,
+                card.n_rows,
+                card.n_labelled,
+                "" if card.n_terms is None else card.n_terms,
+                "" if card.unseen_share is None else f"{card.unseen_share:.1%}",
             )
-            for card in data["domains"]
+            for card in page.domains
         ],
-    }  # fmt: skip
+    )
 
 
 def colour_of(code: int, n_classes: int) -> str:
@@ -86,210 +110,225 @@ def colour_of(code: int, n_classes: int) -> str:
     return f"s{code}" if n_classes <= N_COLOURS else "soft"
 
 
-def chart_errors(data: dict[str, Any]) -> Chart | None:
+def chart_errors(page: AdaptationPage) -> Chart | None:
     """Draw how many predictions are wrong, measured or expected, each as a mark with its interval.
 
     One target has a line for each classifier; of several, each has one line.
     """
-    verdict = data["verdict"]
-    if verdict["scored"]:
-        names = {"adapted": "adapted", "source_only": "baseline"}
-        table = [
-            (each["name"], kind, each["n_rows"], each[kind]) for each in verdict["scored"] for kind in names
+    verdict = page.verdict
+    rows: list[tuple[str, str, int, Score]]  # target, classifier, rows, error
+    if verdict.whole:
+        rows = [
+            (each.name, kind, each.errors.n_rows, score)
+            for each in verdict.scored
+            for kind, score in (("adapted", each.errors.after), ("baseline", each.errors.before))
         ]
-        how = ", each predicted without its label" if verdict["is_cross_fitted"] else ""
-        n_rows, level = verdict["whole"]["n_rows"], 95
-        title = f"Measured on {count(n_rows, 'labelled target row')}{how}, with 95% intervals"
+        how = ", each predicted without its label" if verdict.is_cross_fitted else ""
+        n_rows = count(verdict.whole.errors.n_rows, "labelled target row")
+        title, note = f"Measured on {n_rows}{how}, with 95% intervals", "Intervals are Wilson's, 95%."
     else:
-        names, level = {"expected": "expected"}, 90
-        table = [
-            (card["name"], "expected", card["n_rows"], card["expected_error"])
-            for card in data["domains"]
-            if card["role"] == "target" and card["expected_error"]
+        rows = [
+            (card.name, "expected", card.n_rows, card.known.expected) for card in page.targets if card.known
         ]
         title = "Expected, not measured, with 90% intervals"
-    if not table:
+        note = "Intervals hold with a probability of 90%."
+    if not rows:
         return None
-    n_targets = len({name for name, *_ in table})
-    lanes = [table[i : i + len(names)] for i in range(0, len(table), len(names))][:MOST_TARGETS]
+    n_kinds = len({kind for _, kind, *_ in rows})
+    n_targets = len(rows) // n_kinds
+    lanes = [rows[i : i + n_kinds] for i in range(0, len(rows), n_kinds)][:MOST_TARGETS]
     if n_targets == 1:
-        lanes = [[row] for row in table]
-    scale = Scale(0.0, min(find_end(error["high"] for *_, error in table), 1.0), 12, RIGHT)
+        lanes = [[row] for row in rows]
+    scale = Scale(0.0, min(find_end(score.high for *_, score in rows), 1.0), 12, RIGHT)
     bottom = 4 + 40 * len(lanes)
     parts = [horizontal_axis(scale, bottom, bottom + 5, ""), line(12, bottom, RIGHT, bottom, "zero")]
     for i, lane in enumerate(lanes):
-        first, y = names[lane[0][1]] if n_targets == 1 else lane[0][0], 30 + 40 * i
-        says = [_write_error(error, level) for *_, error in lane]
+        target, kind, *_ = lane[0]
+        says, y = [_write_error(score) for *_, score in lane], 30 + 40 * i
         more = f"; baseline {says[1].split(' ')[0]}" if len(says) > 1 else ""
-        said = f": {says[0]}{more}"
-        parts.append(write_name(12, y - 13, first, LINE, after=said))
-        for (target, kind, _, error), words in reversed(list(zip(lane, says, strict=True))):
+        name = kind if n_targets == 1 else target
+        parts.append(write_name(12, y - 13, name, LINE, after=f": {says[0]}{more}"))
+        for (target, kind, _, score), words in reversed(list(zip(lane, says, strict=True))):
             look = "ink" if kind == "adapted" else "soft"
-            about = f"{names[kind]}, {target}: {words}"
-            parts.append(line(scale(error["low"]), y, scale(error["high"]), y, f"whisker {look}-line"))
-            if error["error"] is not None:
-                parts.append(dot(scale(error["error"]), y, 6, f"mark {look}", about))
+            parts.append(line(scale(score.low), y, scale(score.high), y, f"whisker {look}-line"))
+            parts.append(dot(scale(score.error), y, 6, f"mark {look}", f"{kind}, {target}: {words}"))
     return Chart(
         "errors",
         title + (f"; {n_targets} targets in the table" if n_targets > MOST_TARGETS else ""),
-        f"Intervals are Wilson's, {level}%." if level == 95 else "Intervals hold with a probability of 90%.",
+        note,
         drawing("How many predictions are wrong", bottom + 24, *parts),
         ("target", "classifier", "rows", "error", "low", "high"),
-        [
-            (row[0], names[row[1]], row[2], *("" if end is None else f"{end:.2%}" for end in row[3].values()))
-            for row in table
-        ],
+        [(*row[:3], *(f"{end:.2%}" for end in (row[3].error, row[3].low, row[3].high))) for row in rows],
     )
 
 
-def _write_error(error: dict[str, Any], level: int) -> str:
-    if error["error"] is None:
-        return f"not known, {write_percent(error['low'])} to {write_percent(error['high'])}"
-    if level == 95:
-        return f"{error['error']:.1%} ({error['low']:.1%} to {error['high']:.1%})"
-    return "{} ({})".format(*write_estimate(*error.values()))
+def _write_error(score: Score) -> str:
+    if score.n_rows:
+        return f"{score.error:.1%} ({score.low:.1%} to {score.high:.1%})"
+    return "{} ({})".format(*write_score(score))
 
 
-def chart_shares(data: dict[str, Any], most: int = MOST_CLASSES) -> Iterator[Chart]:
-    """Draw the class shares of every target, those of the `most` frequent classes."""
-    keys = ("share", "low", "high")
-    for i, card in enumerate(card for card in data["domains"] if card["role"] == "target"):
-        shares, intervals, measured = (
-            card[key] for key in ("target_shares", "target_shares_interval", "labelled_shares")
-        )
-        rows = [
-            {"label": label, "code": code, "predicted": predicted}
-            | (dict(zip(keys, (shares[label], *intervals[label]), strict=True)) if shares else {})
-            for code, (label, predicted) in enumerate(card["predicted_shares"].items())
-        ]
-        columns = ["class", *list(rows[0])[2:], *(["of labelled rows"] if measured else [])]
-        values = [list(map(itemgetter(name), rows)) for name in list(rows[0])[2:]]
-        values += [[measured.get(row["label"], 0.0) for row in rows]] if measured else []
-        shown = sorted(rows, key=lambda row: -row.get("share", row["predicted"]))[:most]
-        title, note = _say_shares(card, data)
-        more = f" All {len(rows)} classes are below." if len(rows) > most else ""
-        yield Chart(
-            f"shares-{i + 1}",
-            title,
-            note + more,
-            draw_shares(
-                f"Class shares of {card['name']}",
-                shown if len(rows) > most else sorted(shown, key=lambda row: row["code"]),
-                ("given" if card["are_shares_given"] else "estimated") if shares else None,
-                len(rows),
-            ),
-            columns,
-            list(zip(card["predicted_shares"], *map(write_shares, values), strict=True)),
-        )
+@dataclass(frozen=True)
+class ShareRow:
+    """A class, its share of the predictions, and that of the rows with an interval; None if not known."""
+
+    label: str
+    code: int
+    predicted: float
+    share: float | None = None
+    low: float = 0.0
+    high: float = 0.0
 
 
-def draw_shares(title: str, rows: Sequence[dict[str, Any]], name: str | None, n_classes: int) -> Markup:
+def chart_shares(card: TargetCard, place: int = 0, most: int = MOST_CLASSES) -> Chart:
+    """Draw the class shares of a target, those of the `most` frequent classes."""
+    known, measured = card.known, card.labelled_shares
+    rows = [
+        ShareRow(label, code, predicted, *((known.shares[label], *known.intervals[label]) if known else ()))
+        for code, (label, predicted) in enumerate(card.predicted_shares.items())
+    ]
+    columns, values = ["class", "predicted"], [[row.predicted for row in rows]]
+    if known:
+        columns += ["share", "low", "high"]
+        values += [list(known.shares.values()), *map(list, zip(*known.intervals.values(), strict=True))]
+    if measured:
+        columns.append("of labelled rows")
+        values.append([measured.get(row.label, 0.0) for row in rows])
+    is_cut = len(rows) > most
+    shown = sorted(rows, key=lambda row: -(row.predicted if row.share is None else row.share))[:most]
+    title, note = _say_shares(card)
+    return Chart(
+        f"shares-{place + 1}",
+        title,
+        f"{note} All {len(rows)} classes are below." if is_cut else note,
+        draw_shares(
+            f"Class shares of {card.name}",
+            shown if is_cut else rows,
+            ("given" if card.are_shares_given else "estimated") if known else None,
+            len(rows),
+        ),
+        columns,
+        list(zip(card.predicted_shares, *map(write_shares, values), strict=True)),
+    )
+
+
+def draw_shares(title: str, rows: Sequence[ShareRow], name: str | None, n_classes: int) -> Markup:
     """Draw for each class its share of the predictions as a bar and, called `name`, of the rows as a line."""
-    is_long = max(len(row["label"]) for row in rows) > SHORT_NAME
-    lines = [wrap_name(row["label"]) if is_long else [] for row in rows]
-    left = 12.0 if is_long else 24 + 7.6 * max(len(row["label"]) for row in rows)
+    longest = max(len(row.label) for row in rows)
+    is_long = longest > SHORT_NAME
+    lines = [wrap_name(row.label) if is_long else [] for row in rows]
+    left = 12.0 if is_long else 24 + 7.6 * longest
     right, edge = 218 if name else 330, 274 if name else 396
     height, top = 30 if name and len(rows) < 4 else 24, 22
-    highest = max(value for row in rows for value in (row["predicted"], row.get("high", 0.0)))
+    highest = max(value for row in rows for value in (row.predicted, row.high))
     scale = Scale(0.0, highest or 1.0, left, right)
     parts = [
         text(edge, 14, "predicted", "end", "tick"),
         *([text(398, 14, name, "end", "tick")] if name else []),
     ]
-    shares = [row["predicted"] for row in rows]
+    shares = [row.predicted for row in rows]
     written = (
         write_shares(shares, int(min(shares) < 0.0995)),
-        write_shares((r.get("share", 0) for r in rows), 0),
+        write_shares((row.share or 0.0 for row in rows), 0),
     )
     y: float = top
     for row, above, predicted, estimated in zip(rows, lines, *written, strict=True):
-        is_number = name_class(row["label"]) != row["label"]
+        is_number = name_class(row.label) != row.label
         parts += [text(left, y + 14 + NAME_LINE * k, part) for k, part in enumerate(above)]
         y += NAME_LINE * len(above)
         parts += list(draw_grid(scale, y, y + height, 2))
-        middle, width = y + height / 2 + 5, max(scale(row["predicted"]) - left, 1.0)
-        says = f"{row['label']}: {predicted} of the predictions"
+        middle, width = y + height / 2 + 5, max(scale(row.predicted) - left, 1.0)
+        says = f"{row.label}: {predicted} of the predictions"
         if not above:
-            parts.append(text(left - 8, middle, row["label"], "end", "code" if is_number else None))
-        look = f"mark {colour_of(row['code'], n_classes)}"
+            parts.append(text(left - 8, middle, row.label, "end", "code" if is_number else None))
+        look = f"mark {colour_of(row.code, n_classes)}"
         parts += [
             bar(left, y + 3, width, height - 19 if name else 16, look, says),
             text(edge, middle, predicted, "end"),
         ]
-        if name:
-            share, ends = write_estimate(row["share"], row["low"], row["high"])
-            says = f"{row['label']}: {name} {share} ({ends}) of the rows"
-            between = "" if row["low"] == row["high"] else f" ({100 * row['low']:.0f}–{row['high']:.0%})"
+        if row.share is not None:
+            share, ends = write_estimate(row.share, row.low, row.high)
+            says = f"{row.label}: {name} {share} ({ends}) of the rows"
+            between = "" if row.low == row.high else f" ({100 * row.low:.0f}–{row.high:.0%})"
             low = y + height - 10
             parts += [
-                line(scale(row["low"]), low, scale(row["high"]), low, "whisker ink-line"),
-                bar(scale(row["share"]) - 2, low - 5, 4, 10, "ink", says),
+                line(scale(row.low), low, scale(row.high), low, "whisker ink-line"),
+                bar(scale(row.share) - 2, low - 5, 4, 10, "ink", says),
                 text(398, middle, f"{estimated}{between}", "end"),
             ]
         y += height
     return drawing(title, y + 22, *parts, write_ticks(scale, y, 2))
 
 
-def find_most_frequent(card: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the most frequent class of a target, its share, and whether it clearly is.
+@dataclass(frozen=True)
+class MostFrequent:
+    """The most frequent class of a target, its share with an interval, and whether it clearly is."""
 
-    Labelled rows are believed before estimates; the interval is then of 95%.
+    label: str
+    share: float
+    low: float
+    high: float
+    is_clear: bool
+
+
+def find_most_frequent(card: TargetCard) -> MostFrequent | None:
+    """Return the most frequent class of a target; labelled rows are believed before estimates.
+
+    Their intervals are of 95%.
     """
-    shares, intervals = card["labelled_shares"], card["target_shares_interval"]
-    if shares:
-        intervals = {label: error_interval(share, card["n_labelled"]) for label, share in shares.items()}
-    shares = shares or card["target_shares"]
+    shares, margin = card.labelled_shares, 0.0
+    intervals = {label: error_interval(share, card.n_labelled) for label, share in (shares or {}).items()}
     if not shares:
-        return None
-    label = max(shares, key=shares.get)
+        if card.known is None:
+            return None
+        shares, intervals, margin = card.known.shares, dict(card.known.intervals), 0.01
+    label, share = max(shares.items(), key=lambda item: item[1])
     low, high = intervals[label]
-    margin = 0.0 if card["labelled_shares"] else 0.01
     others = [(shares[other], intervals[other][1]) for other in shares if other != label]
-    is_clear = all(shares[label] > share and low > end + margin for share, end in others)
-    return {"label": label, "share": shares[label], "low": low, "high": high, "is_clear": is_clear}
+    is_clear = all(share > rest and low > end + margin for rest, end in others)
+    return MostFrequent(label, share, low, high, is_clear)
 
 
-def _say_shares(card: dict[str, Any], data: dict[str, Any]) -> tuple[str, str]:
+def _say_shares(card: TargetCard) -> tuple[str, str]:
     """Return a title with the most frequent class, and a note on how sure that is."""
-    top, name = find_most_frequent(card), card["name"]
+    top, name = find_most_frequent(card), card.name
     if top is None:
         note = "Shares among the predictions. Shares among the rows were not estimated."
         return f"Predicted class shares of {name}", note
-    if card["are_shares_given"]:
+    if card.are_shares_given:
         note = "Given, not estimated. Predictions are made for these shares."
         return f"Class shares of {name}, as given", note
-    share, interval = write_estimate(top["share"], top["low"], top["high"])
+    share, interval = write_estimate(top.share, top.low, top.high)
     has, note = f"about {share} of its rows ({interval})", "Lines: estimates with 90% intervals."
-    if card["labelled_shares"]:
-        has = f"{write_percent(top['share'])} of its {count(card['n_labelled'], 'labelled row')}"
+    if card.labelled_shares:
+        has = f"{write_percent(top.share)} of its {count(card.n_labelled, 'labelled row')}"
         note = "Lines: estimates without these labels, with 90% intervals."
-    label = name_class(top["label"])
-    if top["is_clear"]:
+    label = name_class(top.label)
+    if top.is_clear:
         return f"{label} is the most frequent class of {name}: {has}", note
     return f"No class of {name} is clearly the most frequent: {has} are {label}", note
 
 
-def chart_words(data: dict[str, Any]) -> Chart:
+def chart_words(difference: Difference, n_classes: int) -> Chart:
     """Draw a bar for each term that moved predictions, in the colour of the class it moves them to."""
-    rows, share = data["difference"]["terms"][:14], data["difference"]["new_share"]
-    n_classes = len(data["classes"])
+    rows, share = difference.terms[:14], difference.new_share
     is_named = n_classes > N_COLOURS  # beside each term, on a line of its own
     left, height, top = 12.0 if is_named else 148.0, 24, 4
-    scale = Scale(0.0, find_end(row["push"] for row in rows), left, RIGHT - 50)
+    scale = Scale(0.0, find_end(row.push for row in rows), left, RIGHT - 50)
     parts, y = [], float(top)
     for row in rows:
-        seen = count(row["n_labelled"], "labelled row") if row["n_labelled"] else "no labelled row"
-        says = f"{row['term']}: {percent(row['push'])}, toward {row['class']}; in {seen}"
-        term, width = ("", "☆ ", "★ ")[row["rarity"]] + row["term"], max(scale(row["push"]) - left, 1.0)
-        for part in wrap_name(f"{term} → {row['class']}") if is_named else ():
+        seen = count(row.n_labelled, "labelled row") if row.n_labelled else "no labelled row"
+        says = f"{row.term}: {percent(row.push)}, toward {row.class_}; in {seen}"
+        term, width = ("", "☆ ", "★ ")[row.rarity] + row.term, max(scale(row.push) - left, 1.0)
+        for part in wrap_name(f"{term} → {row.class_}") if is_named else ():
             y += NAME_LINE
             parts.append(text(left, y, part))
         if not is_named:
             parts.append(write_name(left - 8, y + 17, term, 16, "end"))
         parts += [
             line(left, y + 2, left, y + height, "zero"),
-            bar(left, y + 4, width, height - 8, f"mark {colour_of(row['code'], n_classes)}", says),
-            text(left + width + 6, y + 17, f"{row['push']:.2%}", "start", "tick"),
+            bar(left, y + 4, width, height - 8, f"mark {colour_of(row.code, n_classes)}", says),
+            text(left + width + 6, y + 17, f"{row.push:.2%}", "start", "tick"),
         ]
         y += height
     bottom = y
@@ -304,24 +343,26 @@ def chart_words(data: dict[str, Any]) -> Chart:
         ("term", "moves toward", "share of effect", "labelled rows", "source rows", "target rows"),
         [
             (
-                r["term"],
-                r["class"],
-                f"{r['push']:.2%}",
-                r["n_labelled"],
-                *(f"{r[name]:.2%}" for name in ("source", "target")),
+                r.term,
+                r.class_,
+                f"{r.push:.2%}",
+                r.n_labelled,
+                f"{r.source:.2%}",
+                f"{r.target:.2%}",
             )
             for r in rows
         ],
     )
 
 
-def draw_idea(idea: dict[str, Any]) -> Markup:
+def draw_idea(idea: Idea) -> Markup:
     """Draw how a new word gets its weight: a labelled word, the words it goes with, the new word."""
-    colour, between = colour_of(idea["code"], idea["n_classes"]), idea["between"]
+    colour, between = colour_of(idea.code, idea.n_classes), idea.between
     stroke = "soft-line" if colour == "soft" else f"t{colour[1:]}"
     top, step = 56, 66
     middle = top + step * (len(between) - 1) / 2
-    largest = max(row[side] for row in between for side in ("from_labelled", "from_new")) or 1
+    largest = max(weight for row in between for weight in (row.from_labelled, row.from_new)) or 1
+    labelled, new = idea.labelled, idea.new
     parts = [
         text(60, 18, "labelled", "middle", "axis"),
         text(200, 18, "goes with", "middle", "axis"),
@@ -329,28 +370,24 @@ def draw_idea(idea: dict[str, Any]) -> Markup:
     ]
     for i, row in enumerate(between):
         y = top + step * i
-        for x, far, key, says in (
-            (116, 142, "from_labelled", f"{idea['labelled']['term']} goes with {row['term']}"),
-            (284, 258, "from_new", f"{idea['new']['term']} goes with {row['term']}"),
+        for x, far, weight, word in (
+            (116, 142, row.from_labelled, labelled.term),
+            (284, 258, row.from_new, new.term),
         ):
-            width = 1.5 + 5 * max(row[key], 0) / largest
-            parts.append(
-                tag(
-                    "path", tag("title", f"{says}: weight {row[key]:.3g} in the first layer"), fill="none",
-                    d=f"M{x} {middle}C{(x + far) / 2} {middle} {(x + far) / 2} {y} {far} {y}",
-                    stroke_width=round(width, 1), cls=f"link {stroke}",
-                )
-            )  # fmt: skip
-        parts += _box(200, y, 116, row["term"], count(row["n_labelled"], "labelled row"), "plain")
-    labelled, new = idea["labelled"], idea["new"]
-    parts += _box(62, middle, 108, labelled["term"], count(labelled["n_labelled"], "labelled row"), colour)
-    parts += _box(338, middle, 108, new["term"], "★ no labelled row", colour)
+            says = f"{word} goes with {row.term}: weight {weight:.3g} in the first layer"
+            curve = f"M{x} {middle}C{(x + far) / 2} {middle} {(x + far) / 2} {y} {far} {y}"
+            width = round(1.5 + 5 * max(weight, 0) / largest, 1)
+            link = f"link {stroke}"
+            parts.append(tag("path", tag("title", says), fill="none", d=curve, stroke_width=width, cls=link))
+        parts += _box(200, y, 116, row.term, count(row.n_labelled, "labelled row"), "plain")
+    parts += _box(62, middle, 108, labelled.term, count(labelled.n_labelled, "labelled row"), colour)
+    parts += _box(338, middle, 108, new.term, "★ no labelled row", colour)
     bottom = top + step * (len(between) - 1) + 62
-    for part in wrap_name(f"both speak for {idea['class']}"):
+    for part in wrap_name(f"both speak for {idea.class_}"):
         parts.append(text(200, bottom, part, "middle", "tick"))
         bottom += NAME_LINE
-    names = ", ".join(row["term"] for row in between)
-    title = f"{labelled['term']}, learnt as {idea['class']}, goes with {names}; so does {new['term']}"
+    names = ", ".join(row.term for row in between)
+    title = f"{labelled.term}, learnt as {idea.class_}, goes with {names}; so does {new.term}"
     return drawing(title, bottom, *parts)
 
 
@@ -364,53 +401,60 @@ def _box(x: float, y: float, width: float, name: str, below: str, cls: str) -> l
     ]
 
 
-def chart_coverage(rows: list[dict[str, Any]]) -> Chart:
+def chart_coverage(points: Sequence[CoveragePoint]) -> Chart:
     """Draw the error among the surest predictions against how many of them are kept."""
-    measured = [row for row in rows if row["measured"]]
-    guessed = [row for row in rows if row["expected"] is not None]
-    highest = max([row["expected"] for row in guessed] + [row["measured"]["high"] for row in measured])
+    measured = [(point.coverage, point.measured) for point in points if point.measured]
+    highest = max([point.expected for point in points] + [score.high for _, score in measured])
     across, up = Scale(0.0, 1.0, 56, RIGHT), Scale(0.0, max(1.1 * highest, 0.02), 240, 56)
+
+    def trace(curve: Sequence[tuple[float, float]]) -> str:
+        return " ".join(f"{across(coverage):.1f},{up(error):.1f}" for coverage, error in curve)
+
     parts = [
         vertical_axis(up, 56, RIGHT, "share of those kept that are wrong"),
         horizontal_axis(across, 240, 240, "predictions kept, the surest first"),
+        line(12, 16, 36, 16, "curve dashed soft-line"),
+        text(42, 20, "expected"),
     ]
-    if guessed:
-        parts += [line(12, 16, 36, 16, "curve dashed soft-line"), text(42, 20, "expected")]
-
-    def trace(given: list[dict[str, Any]], key: str) -> str:
-        ys = [row["measured"][key] if given is measured else row[key] for row in given]
-        return " ".join(f"{across(r['coverage']):.1f},{up(y):.1f}" for r, y in zip(given, ys, strict=True))
-
     if measured:
-        band = " ".join([trace(measured, "high"), *reversed(trace(measured, "low").split(" "))])
+        high = [(coverage, score.high) for coverage, score in measured]
+        low = [(coverage, score.low) for coverage, score in measured]
+        error = [(coverage, score.error) for coverage, score in measured]
         parts += [
-            tag("polygon", points=band, cls="band"),
-            tag("polyline", points=trace(measured, "error"), cls="curve ink-line"),
-            line(140, 16, 164, 16, "curve ink-line"), text(170, 20, "measured, 95% interval"),
-        ]  # fmt: skip
-    if guessed:
-        parts.append(tag("polyline", points=trace(guessed, "expected"), cls="curve dashed soft-line"))
-    for row in guessed or measured:
-        error, how = (row["measured"]["error"], "") if row["measured"] else (row["expected"], ", expected")
-        says = f"the surest {percent(row['coverage'])}: {error:.1%} wrong{how}"
-        parts.append(dot(across(row["coverage"]), up(error), 3.5, "mark ink", says))
-    row = next((row for row in rows if row["coverage"] >= 0.8 - 1e-9), rows[-1])
-    error, how = (
-        (row["measured"]["error"], "are") if row["measured"] else (row["expected"], "are expected to be")
-    )
+            tag("polygon", points=trace([*high, *reversed(low)]), cls="band"),
+            tag("polyline", points=trace(error), cls="curve ink-line"),
+            line(140, 16, 164, 16, "curve ink-line"),
+            text(170, 20, "measured, 95% interval"),
+        ]
+    expected = [(point.coverage, point.expected) for point in points]
+    parts.append(tag("polyline", points=trace(expected), cls="curve dashed soft-line"))
+    for point in points:
+        share, how = _known_error(point), "" if point.measured else ", expected"
+        says = f"the surest {percent(point.coverage)}: {share:.1%} wrong{how}"
+        parts.append(dot(across(point.coverage), up(share), 3.5, "mark ink", says))
+    point = next((point for point in points if point.coverage >= 0.8 - 1e-9), points[-1])
+    how = "are" if point.measured else "are expected to be"
     return Chart(
         "coverage",
-        f"Of the surest 80%, {write_percent(error)} {how} wrong",
-        f"The fewer are kept, the fewer are wrong. --min-confidence {row['threshold']:.2f} keeps these and "
+        f"Of the surest 80%, {write_percent(_known_error(point))} {how} wrong",
+        f"The fewer are kept, the fewer are wrong. --min-confidence {point.threshold:.2f} keeps these and "
         "leaves the other predictions empty.",
         drawing("Error of the surest predictions, by how many are kept", 286, *parts),
         ("kept", "probability from", "expected error", "measured", "low", "high"),
         [
             (
-                f"{r['coverage']:.0%}", f"{r['threshold']:.3f}",
-                "" if r["expected"] is None else f"{r['expected']:.1%}",
-                *(f"{r['measured'][k]:.1%}" if r["measured"] else "" for k in ("error", "low", "high")),
+                f"{point.coverage:.0%}",
+                f"{point.threshold:.3f}",
+                f"{point.expected:.1%}",
+                *(f"{end:.1%}" for end in (score.error, score.low, score.high)),
             )
-            for r in rows
+            if (score := point.measured)
+            else (f"{point.coverage:.0%}", f"{point.threshold:.3f}", f"{point.expected:.1%}", "", "", "")
+            for point in points
         ],
-    )  # fmt: skip
+    )
+
+
+def _known_error(point: CoveragePoint) -> float:
+    """Return the measured error, else the expected one."""
+    return point.measured.error if point.measured else point.expected

@@ -1,29 +1,30 @@
-"""An adaptation as plain data, ready for JSON: everything that the page shows, in numbers and words."""
+"""An adaptation as data: everything that the page shows, in numbers and words."""
 
 from __future__ import annotations
 
 import platform
 import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
+from functools import reduce
 from importlib.metadata import version
-from typing import Any
+from operator import add
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from .._version import __version__
-from ..inputs import spell_label
-from ..scoring import (
-    count_effective,
-    error_interval,
-    find_chance,
-    gain_interval,
-    is_no_better,
-    measure_error,
-    pick_shares,
-)
-from .classes import describe_classes
-from .data import DomainRows, ReportData, Target
+from ..method import ReadingFacts
+from ..results import Chance, Comparison, Gain, Score, Target, error_interval, pick_shares
+from .classes import ClassErrors, describe_classes
+from .data import DomainRows, InputFile, PredictedRows, ReportData
 from .evidence import (
+    Change,
+    Decks,
+    Difference,
+    Idea,
+    SentenceModel,
     difference_terms,
     explain_changes,
     find_idea,
@@ -40,54 +41,228 @@ LEAST_WEIGHT = 0.005  # of a reading that is told
 MANY_WRONG = 0.3  # error above which predictions are not recommended
 
 
-def adaptation_data(given: ReportData) -> dict[str, Any]:
+@runtime_checkable
+class HasDict(Protocol):
+    """Something that says itself how it is written as JSON."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as plain data."""
+        ...
+
+
+def to_plain(value: object) -> object:
+    """Return data ready for JSON: a dataclass as its fields, whose names may end in _ to be no keyword."""
+    if isinstance(value, HasDict):
+        return to_plain(value.to_dict())
+    if is_dataclass(value):
+        return {each.name.rstrip("_"): to_plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: to_plain(each) for key, each in value.items()}
+    return [to_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+@dataclass(frozen=True)
+class Card:
+    """Rows, labels and vocabulary of a domain."""
+
+    name: str
+    role: str  # source or target
+    n_rows: int
+    n_sampled: int | None  # rows that are reported on, where these are not all
+    n_labelled: int
+    n_terms: int | None  # None if it is in another language
+    unseen_share: float | None  # of a target's words, that the source lacks
+
+
+@dataclass(frozen=True)
+class TargetCard(Card):
+    """A target's class shares too: predicted, estimated or given, and those of its labels."""
+
+    known: Target | None  # None if the classifier was fitted without a target
+    are_shares_given: bool
+    predicted_shares: Mapping[str, float]
+    labelled_shares: Mapping[str, float] | None
+    weight: float  # of the labelled rows
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything, ready for JSON."""
+        known = self.known
+        made = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "known"}
+        return made | {
+            "target_shares": known and known.shares,
+            "target_shares_interval": known and known.intervals,
+            "expected_error": known and known.expected.to_dict(),
+        }
+
+
+class ToldReading(ReadingFacts):
+    """A reading, and its shares of the few classes that stories differ on."""
+
+    told: dict[Hashable, float]
+
+
+@dataclass(frozen=True)
+class TargetReadings:
+    """How a target can be read, and whether the readings differ on enough rows to tell."""
+
+    name: str
+    readings: Sequence[ToldReading]
+    differ: bool
+
+
+@dataclass(frozen=True)
+class ScoredTarget:
+    """Mistakes of the baseline and of the predictions on the labelled rows of a target."""
+
+    name: str
+    errors: Comparison
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything, ready for JSON."""
+        return {
+            "name": self.name,
+            "n_rows": self.errors.n_rows,
+            "n_corrected": self.errors.n_corrected,
+            "n_spoilt": self.errors.n_spoilt,
+            "source_only": self.errors.before,
+            "adapted": self.errors.after,
+            "difference": self.errors.gain,
+        }
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """On how many rows the predictions are not the baseline's."""
+
+    n_rows: int
+    n_changed: int
+    changed: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How many predictions are wrong, and how certain that is: measured with labels, else expected."""
+
+    agreement: Agreement
+    scored: Sequence[ScoredTarget]
+    basis: str  # measured or expected
+    whole: ScoredTarget | None  # all targets together
+    is_cross_fitted: bool
+    use: str  # of target labels
+    n_learnt: int
+    expected_error: Score | None
+    chance: Chance | None
+    answer: str = ""  # yes, no, unclear, same, chance or unknown
+    headline: str = ""
+    sure: str = ""
+
+    @property
+    def errors(self) -> Comparison | None:
+        """Mistakes on the labelled rows of all targets."""
+        return self.whole.errors if self.whole else None
+
+
+@dataclass(frozen=True)
+class CoveragePoint:
+    """The error among a share of the predictions, the surest."""
+
+    coverage: float
+    threshold: float  # probability from which these predictions are kept
+    expected: float
+    measured: Score | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """The command, settings and files that repeat the run."""
+
+    command: str | None
+    date: str
+    seed: int | str | None
+    versions: Mapping[str, str]
+    files: Sequence[InputFile]
+
+
+@dataclass(frozen=True)
+class AdaptationPage:
+    """Everything that the report of an adaptation shows."""
+
+    kind: str
+    title: str
+    source_name: str
+    target_name: str
+    classes: Sequence[str]
+    verdict: Verdict
+    settings: Mapping[str, float]
+    seconds: float | None
+    warnings: Sequence[str]
+    notes: Sequence[str]
+    readings: Sequence[TargetReadings]
+    teachers: Sequence[str]
+    taught_by: str  # labels that the baseline is trained on
+    domains: Sequence[Card]
+    by_class: Sequence[ClassErrors]
+    decks: Decks | None
+    difference: Difference
+    idea: Idea | None
+    changes: Sequence[Change]
+    sentence: SentenceModel | None
+    coverage: Sequence[CoveragePoint]
+    reproduce: Run
+    next: Sequence[str]
+
+    @property
+    def targets(self) -> list[TargetCard]:
+        """The cards of the targets."""
+        return [card for card in self.domains if isinstance(card, TargetCard)]
+
+
+def describe_adaptation(given: ReportData) -> AdaptationPage:
     """Gather everything that a report of an adaptation shows."""
     table = term_statistics(given)
-    difference, cards = difference_terms(given, table), describe_domains(given)
+    difference, targets = difference_terms(given, table), describe_targets(given)
+    verdict, decks = judge(given, targets), make_decks(given)
     source, target = (
         " + ".join(domain.name for domain in domains) for domains in (given.sources, given.target_rows)
     )
-    data: dict[str, Any] = {
-        "kind": "adaptation",
-        "title": f"{source} → {target}",
-        "source_name": source,
-        "target_name": target,
-        "classes": given.classes,
-        "verdict": judge(given, [card for card in cards if card["role"] == "target"]),
-        "settings": {name: float(value) for name, value in given.classifier.best_params_.items()},
-        "seconds": given.facts.seconds,
-        "warnings": list(given.facts.warnings),
-        "notes": list(dict.fromkeys([*given.doubts, *given.facts.notes])),
-        "readings": describe_readings(given),
-        "teachers": describe_teachers(given),
-        "taught_by": given.facts.taught_by,
-        "domains": cards,
-        "by_class": describe_classes(given),
-        "decks": make_decks(given),
-        "difference": difference,
-        "idea": find_idea(given, table, difference),
-        "changes": explain_changes(given),
-        "sentence": pack_sentence_model(given),
-        "coverage": measure_coverage(given, cards),
-        "reproduce": describe_run(given),
-    }
-    data["next"] = advise(data)
-    return data
+    return AdaptationPage(
+        kind="adaptation",
+        title=f"{source} → {target}",
+        source_name=source,
+        target_name=target,
+        classes=given.classes,
+        verdict=verdict,
+        settings={name: float(value) for name, value in given.classifier.best_params_.items()},
+        seconds=given.facts.seconds,
+        warnings=list(given.facts.warnings),
+        notes=list(dict.fromkeys([*given.doubts, *given.facts.notes])),
+        readings=describe_readings(given),
+        teachers=describe_teachers(given),
+        taught_by=given.facts.taught_by,
+        domains=[*(_describe_rows(rows, "source") for rows in given.sources), *targets],
+        by_class=describe_classes(given),
+        decks=decks,
+        difference=difference,
+        idea=find_idea(given, table, difference),
+        changes=explain_changes(given),
+        sentence=pack_sentence_model(given),
+        coverage=measure_coverage(given, verdict),
+        reproduce=describe_run(given),
+        next=advise(verdict, decks),
+    )
 
 
-def describe_readings(given: ReportData) -> list[dict[str, Any]]:
+def describe_readings(given: ReportData) -> list[TargetReadings]:
     """Describe how every target can be read, and whether the readings differ on enough rows to tell."""
     described = []
     for target in given.targets:
-        own = [] if target.domain is None else given.classifier.readings_.get(target.domain, [])
-        readings = [
-            reading | {"shares": {spell_label(label): float(s) for label, s in reading["shares"].items()}}
-            for reading in sorted(own, key=lambda reading: -reading["weight"])
-            if reading["weight"] >= LEAST_WEIGHT
-        ]
-        agreement = min((reading["agreement"] for reading in readings), default=1.0)
-        told = [r | {"told": shares} for r, shares in zip(readings, pick_shares(readings), strict=True)]
-        described.append({"name": target.rows.name, "readings": told, "differ": agreement < AGREEING})
+        known = given.known_of(target)
+        readings = sorted(known.readings if known else (), key=lambda reading: -reading["weight"])
+        readings = [reading for reading in readings if reading["weight"] >= LEAST_WEIGHT]
+        differ = min((reading["agreement"] for reading in readings), default=1.0) < AGREEING
+        told = zip(readings, pick_shares(readings), strict=True)
+        shown = [ToldReading(**reading, told=shares) for reading, shares in told]
+        described.append(TargetReadings(target.rows.name, shown, differ))
     return described
 
 
@@ -105,35 +280,34 @@ def describe_teachers(given: ReportData) -> list[str]:
     return sentences
 
 
-def describe_domains(given: ReportData) -> list[dict[str, Any]]:
-    """Describe each domain: rows, labels, vocabulary; of targets new words and class shares too."""
-    cards = [_describe_rows(rows) | {"role": "source", "unseen_share": None} for rows in given.sources]
+def _describe_rows(rows: DomainRows, role: str) -> Card:
+    n_rows, n_labelled = rows.read or (rows.n_rows or len(rows), int(rows.known.sum()))
+    n_sampled = len(rows) if rows.n_rows else None
+    n_terms = None if rows.read else int(np.count_nonzero(shares(rows.X)))
+    return Card(rows.name, role, n_rows, n_sampled, n_labelled, n_terms, rows.unseen_share)
+
+
+def describe_targets(given: ReportData) -> list[TargetCard]:
+    """Describe each target: rows, labels, vocabulary, new words and class shares."""
+    cards = []
     for target in given.targets:
-        card = _describe_rows(target.rows) | {"role": "target", "unseen_share": target.rows.unseen_share}
+        card = _describe_rows(target.rows, "target")
         predicted = np.bincount(target.codes, minlength=len(given.classes)) / max(len(target.codes), 1)
         labelled, weight = _labelled_shares(given, target)
-        card |= {
-            **{key: value for key, value in given.estimates_of(target).items() if key != "by_class"},
-            "predicted_shares": dict(zip(given.classes, predicted.tolist(), strict=True)),
-            "labelled_shares": labelled,
-            "weight": weight,
-        }
-        cards.append(card)
+        cards.append(
+            TargetCard(
+                **vars(card),
+                known=given.known_of(target),
+                are_shares_given=target.domain is not None and given.classifier.target_shares is not None,
+                predicted_shares=dict(zip(given.classes, predicted.tolist(), strict=True)),
+                labelled_shares=labelled,
+                weight=weight,
+            )
+        )
     return cards
 
 
-def _describe_rows(rows: DomainRows) -> dict[str, Any]:
-    n_rows, n_labelled = rows.read or (rows.n_rows or len(rows), int(rows.known.sum()))
-    return {
-        "name": rows.name,
-        "n_rows": n_rows,
-        "n_sampled": len(rows) if rows.n_rows else None,
-        "n_labelled": n_labelled,
-        "n_terms": None if rows.read else int(np.count_nonzero(shares(rows.X))),
-    }
-
-
-def _labelled_shares(given: ReportData, target: Target) -> tuple[dict[str, float] | None, float]:
+def _labelled_shares(given: ReportData, target: PredictedRows) -> tuple[dict[str, float] | None, float]:
     """Return the class shares of a target's scored rows, and the sum of their weights."""
     known, n_classes = target.is_scored, len(given.classes)
     sums = np.bincount(target.truth[known], target.weight[known], n_classes + 1)  # the last: other labels
@@ -142,51 +316,43 @@ def _labelled_shares(given: ReportData, target: Target) -> tuple[dict[str, float
     return dict(zip(given.classes, (sums[:-1] / sums.sum()).tolist(), strict=True)), float(sums.sum())
 
 
-def measure_coverage(given: ReportData, cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the error, measured and expected, among growing shares of the surest predictions.
-
-    Expected errors are None where not known.
-    """
+def measure_coverage(given: ReportData, verdict: Verdict) -> list[CoveragePoint]:
+    """Return the error, measured and expected, among growing shares of the surest predictions."""
     p, codes, truth, weight = (
         np.concatenate([getattr(target, name) for target in given.targets])
         for name in ("certainty", "codes", "truth", "weight")
     )
-    expected = pool_estimates([card for card in cards if card["role"] == "target"], "expected_error")
-    if not (truth >= 0).any() and (mistakes := list(find_mistakes(given).values())):  # of cross-fitting
-        expected = measure_error(*(np.concatenate(masks) for masks in list(zip(*mistakes, strict=True))[1:]))
+    expected = verdict.errors.after if verdict.errors and verdict.is_cross_fitted else verdict.expected_error
     # the expected error includes the loss from one domain to the other, probabilities do not
-    scale: float | None = 1.0
-    if expected:
-        error = expected["error"]
-        scale = None if error is None else error / max(float(np.mean(1 - p)), 1e-9)
+    scale = expected.error / max(float(np.mean(1 - p)), 1e-9) if expected else 1.0
     order = np.argsort(-p, kind="stable")
-    rows = []
+    points = []
     for coverage in COVERAGES:
         kept = order[: max(1, round(coverage * len(p)))]
         known = kept[truth[kept] >= 0]
         is_enough = len(known) >= LEAST_MEASURED
-        rows.append(
-            {
-                "coverage": float(coverage),
-                "threshold": float(p[kept[-1]]),
-                "expected": None if scale is None else min(1.0, scale * float(np.mean(1 - p[kept]))),
-                "measured": measure_error(codes[known] != truth[known], weight[known]) if is_enough else None,
-            }
+        points.append(
+            CoveragePoint(
+                float(coverage),
+                float(p[kept[-1]]),
+                min(1.0, scale * float(np.mean(1 - p[kept]))),
+                Score.measure(codes[known] != truth[known], weight[known]) if is_enough else None,
+            )
         )
-    return rows
+    return points
 
 
-def describe_run(given: ReportData) -> dict[str, Any]:
+def describe_run(given: ReportData) -> Run:
     """Return the command, settings and files that repeat the run."""
     seed = given.classifier.random_state
-    return {
-        "command": given.facts.command,
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "seed": seed if seed is None or isinstance(seed, int) else str(seed),
-        "versions": {"undrift": __version__, "Python": platform.python_version()}
-        | {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
-        "files": list(given.facts.files),
-    }
+    versions = {"undrift": __version__, "Python": platform.python_version()}
+    return Run(
+        given.facts.command,
+        datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        seed if seed is None or isinstance(seed, int) else str(seed),
+        versions | {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
+        list(given.facts.files),
+    )
 
 
 def name_class(label: str) -> str:
@@ -204,170 +370,139 @@ def write_estimate(share: float, low: float, high: float) -> tuple[str, str]:
     return write_percent(share), f"{write_percent(low, share)} to {write_percent(high, share)}"
 
 
-def pool_estimates(cards: list[dict[str, Any]], key: str) -> dict[str, Any] | None:
-    """Return the shares or the expected error of all targets together; None where one has none.
+def write_score(score: Score) -> tuple[str, str]:
+    """Write an error, and the ends of its interval, as `write_estimate`."""
+    return write_estimate(score.error, score.low, score.high)
+
+
+def pool_shares(
+    shares: Sequence[Mapping[str, float] | None], weights: Sequence[float]
+) -> dict[str, float] | None:
+    """Return the class shares of all targets together; None where one has none."""
+    known = [own for own in shares if own is not None]
+    if not known or len(known) < len(shares):
+        return None
+    return {name: float(np.average([own[name] for own in known], weights=weights)) for name in known[0]}
+
+
+def pool_errors(cards: Sequence[TargetCard]) -> Score | None:
+    """Return the expected error of all targets together; None where one has none.
 
     Targets count by their rows. Ends of intervals are averaged too: estimates of several targets are likely
-    to be wrong in the same direction. An error that one target does not know is None.
+    to be wrong in the same direction.
     """
-    values = [card[key] for card in cards]
-    if not values or None in values:
+    known = [card.known.expected for card in cards if card.known]
+    if not known or len(known) < len(cards):
         return None
-    weight = np.array([card["weight" if key == "labelled_shares" else "n_rows"] for card in cards], float)
-    columns = {name: [value[name] for value in values] for name in values[0]}
-    return {
-        name: None if None in column else float(weight @ column / weight.sum())
-        for name, column in columns.items()
-    }
+    ends = [(score.error, score.low, score.high) for score in known]
+    return Score(*np.average(ends, axis=0, weights=[card.n_rows for card in cards]).tolist())
 
 
-def compare_mistakes(name: str, before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> dict[str, Any]:
-    """Compare the mistakes of two classifiers on the same rows."""
-    n, outcomes = count_effective(weight), (before & ~after, after & ~before)
-    corrected, spoilt = (float(np.average(rows, weights=weight)) for rows in outcomes)
-    low, high = gain_interval(corrected, spoilt, n)
-    return {
-        "name": name,
-        "n_rows": len(before),
-        "n_corrected": int(outcomes[0].sum()),
-        "n_spoilt": int(outcomes[1].sum()),
-        "source_only": measure_error(before, weight),
-        "adapted": measure_error(after, weight),
-        "difference": {"gain": corrected - spoilt, "low": low, "high": high},
-    }
-
-
-def find_mistakes(given: ReportData) -> dict[str, list[np.ndarray]]:
-    """Return for each target with labels: the baseline's mistakes, the adapted classifier's, and weights.
-
-    Where labels were learnt, the mistakes are those of classifiers that did not learn the row's label.
-    """
-    mistakes = {}
-    for target in given.targets:
-        known = target.is_scored
-        if known.any():
-            wrong = [codes[known] != target.truth[known] for codes in (target.baseline, target.codes)]
-            mistakes[target.rows.name] = [*wrong, target.weight[known]]
-        elif target.rows.cross_fitted is not None and len(target.rows.cross_fitted[0]):
-            mistakes[target.rows.name] = list(target.rows.cross_fitted)
-    return mistakes
-
-
-def judge(given: ReportData, cards: list[dict[str, Any]]) -> dict[str, Any]:
+def judge(given: ReportData, cards: Sequence[TargetCard]) -> Verdict:
     """Say how many predictions are wrong and how certain that is: measured with labels, else expected."""
-    mistakes = find_mistakes(given)
+    scored = [ScoredTarget(target.rows.name, target.errors) for target in given.targets if target.errors]
+    whole = ScoredTarget("all targets", reduce(add, (each.errors for each in scored))) if scored else None
     n_rows = sum(len(target.rows) for target in given.targets)
     n_changed = sum(int(target.is_changed.sum()) for target in given.targets)
-    rows = [compare_mistakes(name, *masks) for name, masks in mistakes.items()]
-    pooled = [np.concatenate(masks) for masks in zip(*mistakes.values(), strict=True)]
-    shares = {key: pool_estimates(cards, key) for key in ("labelled_shares", "target_shares")}
-    data: dict[str, Any] = {
-        "agreement": {"n_rows": n_rows, "n_changed": n_changed, "changed": n_changed / max(n_rows, 1)},
-        "scored": rows,
-        "basis": "measured" if rows else "expected",
-        "whole": compare_mistakes("all targets", *pooled) if rows else None,
-        "is_cross_fitted": bool(rows) and not any(target.is_scored.any() for target in given.targets),
-        "use": given.facts.use_labels,
-        "n_learnt": given.facts.n_learnt,
-        "expected_error": pool_estimates(cards, "expected_error"),
-        "chance": find_chance(shares | {"border": given.classifier.border}),
-    }
-    if data["whole"]:
-        data |= _say_scores(data["whole"], data["agreement"])
-    else:
-        data |= say_estimate(data)
-    return data | _say_chance(data)
+    shares = pool_shares([card.labelled_shares for card in cards], [card.weight for card in cards])
+    estimated = [card.known.shares if card.known else None for card in cards]
+    shares = shares or pool_shares(estimated, [card.n_rows for card in cards])
+    verdict = Verdict(
+        agreement=Agreement(n_rows, n_changed, n_changed / max(n_rows, 1)),
+        scored=scored,
+        basis="measured" if scored else "expected",
+        whole=whole,
+        is_cross_fitted=bool(scored) and not any(target.is_scored.any() for target in given.targets),
+        use=given.facts.use_labels,
+        n_learnt=given.facts.n_learnt,
+        expected_error=pool_errors(cards),
+        chance=Chance.find(shares, is_balanced=given.classifier.border == "balanced"),
+    )
+    answer, (headline, sure) = "unknown", _say_estimate(verdict)
+    if whole:
+        answer, headline, sure = _say_scores(whole.errors, verdict.agreement)
+    return _compare_with_chance(replace(verdict, answer=answer, headline=headline, sure=sure))
 
 
 def _points(share: float) -> str:
     return f"{100 * share:.1f}".replace("-", "\N{MINUS SIGN}")
 
 
-def _say_bounds(expected: dict[str, Any]) -> str:
-    bounds = f"{write_percent(expected['low'])} to {write_percent(expected['high'])}"
-    return f"The error is not known: expect {bounds} of these predictions to be wrong."
-
-
-def _say_scores(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str, str]:
-    gain, before, after = whole["difference"], whole["source_only"]["error"], whole["adapted"]["error"]
-    errors = f"{after:.1%} of the predictions are wrong, {before:.1%} would be without it"
-    if changes["n_changed"] == 0:
+def _say_scores(errors: Comparison, changes: Agreement) -> tuple[str, str, str]:
+    """Return the answer, the headline, and how sure that is, by labels."""
+    gain: Gain = errors.gain
+    before, after = errors.before.error, errors.after.error
+    said = f"{after:.1%} of the predictions are wrong, {before:.1%} would be without it"
+    if changes.n_changed == 0:
         headline = f"Adaptation changed no prediction: {after:.1%} are wrong, with it and without."
-        return {"answer": "same", "headline": headline, "sure": ""}
-    if whole["n_corrected"] + whole["n_spoilt"] == 0:
+        return "same", headline, ""
+    if errors.n_corrected + errors.n_spoilt == 0:
         sure = (
-            f"On none of the labelled rows is only one of the two right, though {changes['n_changed']:,} "
+            f"On none of the labelled rows is only one of the two right, though {changes.n_changed:,} "
             "other predictions changed: these labels cannot tell which is better."
         )
-        return {"answer": "unclear", "headline": f"No difference was measured: {errors}.", "sure": sure}
+        return "unclear", f"No difference was measured: {said}.", sure
     sure = (
-        f"The gain is {_points(gain['gain'])} points, 95% interval {_points(gain['low'])} to "
-        f"{_points(gain['high'])}; {whole['n_corrected']:,} predictions were corrected, "
-        f"{whole['n_spoilt']:,} became wrong."
+        f"The gain is {_points(gain.gain)} points, 95% interval {_points(gain.low)} to {_points(gain.high)}; "
+        f"{errors.n_corrected:,} predictions were corrected, {errors.n_spoilt:,} became wrong."
     )
-    if gain["low"] > 0:
-        return {"answer": "yes", "headline": f"Adaptation helped: {errors}.", "sure": sure}
-    if gain["high"] < 0:
-        return {"answer": "no", "headline": f"Adaptation hurt: {errors}.", "sure": sure}
-    sure = f"{sure.partition(';')[0]}, which contains 0: these rows cannot tell which is better."
-    return {"answer": "unclear", "headline": f"No clear difference: {errors}.", "sure": sure}
+    if gain.answer == "unclear":
+        sure = f"{sure.partition(';')[0]}, which contains 0: these rows cannot tell which is better."
+    starts = {"yes": "Adaptation helped", "no": "Adaptation hurt", "unclear": "No clear difference"}
+    return gain.answer, f"{starts[gain.answer]}: {said}.", sure
 
 
-def say_estimate(data: dict[str, Any]) -> dict[str, str]:
-    """Say how many predictions are expected to be wrong, or that it is not known."""
-    changes, expected = data["agreement"], data["expected_error"]
-    changed = f"{changes['changed']:.1%} of the predictions"
+def _say_estimate(verdict: Verdict) -> tuple[str, str]:
+    """Return the headline, and how sure that is, without labels."""
+    expected, changed = verdict.expected_error, f"{verdict.agreement.changed:.1%} of the predictions"
     sure = "Adaptation changed no prediction, so it neither helps nor hurts."
-    if changes["n_changed"]:
+    if verdict.agreement.n_changed:
         sure = (
-            f"Whether adaptation helped is not known without labels{' to score' if data['n_learnt'] else ''}"
+            f"Whether adaptation helped is not known without labels{' to score' if verdict.n_learnt else ''}"
             f": it changed {changed}, and can have lowered or raised the error by no more than that."
         )
-    if not expected:
-        headline = f"Adaptation changed {changed}; without target labels its gain is unknown."
-        return {"answer": "unknown", "headline": headline, "sure": sure}
-    if expected["error"] is None:
-        sure = "The rows cannot tell how often each class occurs. 30 labels can: label rows on this page."
-        return {"answer": "unbounded", "headline": _say_bounds(expected), "sure": sure}
-    error, interval = write_estimate(*expected.values())
-    headline = f"About {error} of these predictions are expected to be wrong (90% interval {interval})."
-    return {"answer": "unknown", "headline": headline, "sure": sure}
+    headline = f"Adaptation changed {changed}; without target labels its gain is unknown."
+    if expected:
+        error, interval = write_score(expected)
+        headline = f"About {error} of these predictions are expected to be wrong (90% interval {interval})."
+    return headline, sure
 
 
-def _say_chance(data: dict[str, Any]) -> dict[str, str]:
+def _compare_with_chance(verdict: Verdict) -> Verdict:
     """Say so where the predictions are no better than one answer for all rows."""
-    chance = data["chance"]
-    error = data["whole"]["adapted"] if data["whole"] else data["expected_error"]
-    if chance is None or error is None or error["error"] is None or error["high"] < chance["error"]:
-        return {}
-    guess = f"always answering {name_class(chance['label'])} is wrong for {write_percent(chance['error'])}"
-    if not is_no_better(error["error"], chance):
-        return {"sure": f"{data['sure']} It is not certain that this is better than chance: {guess}.".strip()}
-    written = f"{error['error']:.1%}" if data["whole"] else f"about {write_percent(error['error'])}"
-    verb = "are" if data["whole"] else "are expected to be"
+    chance, errors = verdict.chance, verdict.errors
+    score = errors.after if errors else verdict.expected_error
+    if chance is None or score is None or score.high < chance.error:
+        return verdict
+    guess = f"always answering {name_class(chance.label)} is wrong for {write_percent(chance.error)}"
+    if not chance.is_as_good(score.error):
+        sure = f"{verdict.sure} It is not certain that this is better than chance: {guess}."
+        return replace(verdict, sure=sure.strip())
+    written, verb = f"about {write_percent(score.error)}", "are expected to be"
+    if errors:
+        written, verb = f"{score.error:.1%}", "are"
     headline = f"No better than chance: {written} of the predictions {verb} wrong; {guess}."
-    return {"answer": "chance", "headline": headline}
+    return replace(verdict, answer="chance", headline=headline)
 
 
-def advise(data: dict[str, Any]) -> list[str]:
+def advise(verdict: Verdict, decks: Decks | None) -> list[str]:
     """List what to do next, the most useful first."""
-    verdict, steps = data["verdict"], []
-    answer = verdict["answer"]
-    if answer == "yes" and verdict["whole"]["adapted"]["error"] > MANY_WRONG:
+    answer, errors, steps = verdict.answer, verdict.errors, []
+    if answer == "yes" and errors and errors.after.error > MANY_WRONG:
         steps.append("Do not rely on single predictions: many are wrong, though fewer than without it.")
     elif answer == "yes":
         steps.append("Use the predictions.")
-    if verdict["basis"] == "expected":
-        steps.append(_advise_sample(data))
+    if verdict.basis == "expected":
+        steps.append(_advise_sample(verdict, decks))
         if answer == "unknown":
             steps.append("Or use the predictions as they are.")
-    elif answer == "unclear" and verdict["whole"]["n_corrected"] + verdict["whole"]["n_spoilt"]:
+    elif answer == "unclear" and errors and errors.n_corrected + errors.n_spoilt:
         steps.append("Label more target rows, drawn at random: four times as many halve the interval.")
     elif answer == "no":
         steps.append("Use the baseline's predictions for now, or a source that is closer to the target.")
     elif answer == "chance":
         steps.append("Do not use these predictions. Add a source whose words the target shares.")
-    if data["decks"] and answer in ("yes", "no", "unclear", "chance", "same"):
+    if decks and answer != "unknown":
         steps.append(
             "To lower the error, label the doubtful rows on this page and give the saved file to "
             "undrift update --labels."
@@ -375,13 +510,11 @@ def advise(data: dict[str, Any]) -> list[str]:
     return steps
 
 
-def _advise_sample(data: dict[str, Any]) -> str:
+def _advise_sample(verdict: Verdict, decks: Decks | None) -> str:
     """Advise to label a random sample, and say how well it would measure the error."""
-    deck = data["decks"] and data["decks"]["estimate"]
-    n = min(len(deck) if deck else 100, data["verdict"]["agreement"]["n_rows"])
-    expected = data["verdict"]["expected_error"] or {"error": None}
-    low, high = error_interval(0.25 if expected["error"] is None else expected["error"], n)
+    n = min(len(decks.estimate) if decks else 100, verdict.agreement.n_rows)
+    low, high = error_interval(verdict.expected_error.error if verdict.expected_error else 0.25, n)
     within = f"this measures the error to within about {50 * (high - low):.0f} points, and the gain"
-    if deck:
+    if decks:
         return f"Label {n} rows on this page: {within}. Or run undrift label, which learns as you go."
     return f"Label {n} target rows drawn at random, and run again with --target-label: {within}."

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from ..core import stack_rows
+from ..core import Rows, stack_rows
 from ..explain import effective_weights
 from ..inputs import spell_label
-from ..method import MSDAClassifier, predict_codes
-from ..scoring import describe_shares, fitted_svm
+from ..method import MSDAClassifier, Name, predict_codes
+from ..results import Baseline, Comparison, Label, Target, fitted_svm
+from ..text import TermVectorizer
 
 MOST_BASELINE_ROWS = 3_000  # labelled rows that the baseline is fitted on
 
@@ -26,17 +26,17 @@ class DomainRows:
     """
 
     name: str
-    X: Any
+    X: Rows
     documents: Sequence[str] | None = None
-    labels: Sequence[Any] | None = None
-    prediction: Sequence[Any] | None = None
-    probabilities: Any = None  # (n, n_classes)
+    labels: Sequence[Label | None] | None = None
+    prediction: Sequence[Label] | None = None
+    probabilities: np.ndarray | None = None  # (n, n_classes)
     weights: Sequence[float] | None = None  # of labelled rows in a score; 0 for a row that is not scored
     n_rows: int | None = None  # of the domain, where `X` is a sample of it
     read: tuple[int, int] | None = None  # rows and labels of a file in another language, which labelled `X`
     unseen_share: float | None = None  # of a target's words, that the source lacks
-    # where labels were learnt: mistakes of the baseline, of a classifier without the row's label, and weights
-    cross_fitted: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    # mistakes of baseline and classifier on labelled rows of a target, where they are known already
+    errors: Comparison | None = None
 
     def __len__(self) -> int:
         return self.X.shape[0]
@@ -54,6 +54,15 @@ class DomainRows:
 
 
 @dataclass(frozen=True)
+class InputFile:
+    """A file that was read."""
+
+    file: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """Facts about a run that its rows do not tell."""
 
@@ -61,7 +70,7 @@ class RunFacts:
     seconds: float | None = None
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
-    files: Sequence[dict[str, Any]] = ()  # `file`, `bytes`, `sha256`
+    files: Sequence[InputFile] = ()
     text_columns: Sequence[str] = ("text",)
     use_labels: str = "score"  # of a target: "score", "train" or "both"
     n_learnt: int = 0  # labels of the target that were learnt
@@ -70,11 +79,11 @@ class RunFacts:
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
-    """A target with its predictions; classes are positions among the classes of the classifier."""
+class PredictedRows:
+    """Rows of a target with their predictions; classes are positions among the classes of the classifier."""
 
     rows: DomainRows
-    domain: Any  # its name as `predict` takes it; None where the fit had no target
+    domain: Name | None  # as `predict` takes it; None where the fit had no target
     codes: np.ndarray  # (n,) predictions
     baseline: np.ndarray  # (n,) predictions of the baseline
     P: np.ndarray  # (n, n_classes) probabilities
@@ -85,6 +94,15 @@ class Target:
     def is_scored(self) -> np.ndarray:
         """Mask of the rows whose true class is known."""
         return self.truth >= 0
+
+    @cached_property
+    def errors(self) -> Comparison | None:
+        """Mistakes of the baseline and of the predictions on labelled rows; None without such a row."""
+        known = self.is_scored
+        if self.rows.errors is not None or not known.any():
+            return self.rows.errors
+        before, after = (codes[known] != self.truth[known] for codes in (self.baseline, self.codes))
+        return Comparison.count(before, after, self.weight[known])
 
     @property
     def is_changed(self) -> np.ndarray:
@@ -106,8 +124,8 @@ class ReportData:
     sources: Sequence[DomainRows]
     target_rows: Sequence[DomainRows]
     facts: RunFacts = field(default_factory=RunFacts)
-    given_baseline: Any = None
-    vectorizer: Any = None  # a TermVectorizer, for the box that scores a sentence
+    given_baseline: Baseline | None = None
+    vectorizer: TermVectorizer | None = None  # for the box that scores a sentence
 
     @cached_property
     def classes(self) -> list[str]:
@@ -121,7 +139,7 @@ class ReportData:
         return {text: code for t in targets for text, code in zip(t["warnings"], t["codes"], strict=True)}
 
     @cached_property
-    def baseline(self) -> Any:
+    def baseline(self) -> Baseline:
         """The baseline: a linear SVM trained on the labelled source rows."""
         if self.given_baseline is not None:
             return self.given_baseline
@@ -131,12 +149,12 @@ class ReportData:
         return fitted_svm(X[keep], y[keep])
 
     @cached_property
-    def targets(self) -> list[Target]:
+    def targets(self) -> list[PredictedRows]:
         """The targets, with their predictions."""
         names = self.classifier.target_names_ or [None] * len(self.target_rows)
         return [self._predict(rows, name) for rows, name in zip(self.target_rows, names, strict=True)]
 
-    def _predict(self, rows: DomainRows, domain: Any) -> Target:
+    def _predict(self, rows: DomainRows, domain: Name | None) -> PredictedRows:
         if rows.prediction is not None and rows.probabilities is not None:
             codes, P = self._find_codes(rows.prediction), rows.probabilities
         else:
@@ -148,22 +166,15 @@ class ReportData:
         truth[rows.known] = self._find_codes(rows.known_labels().tolist())
         truth[weight == 0] = -1
         baseline = self._find_codes(self.baseline.predict(rows.X).tolist())
-        return Target(rows, domain, codes, baseline, P, truth, weight)
+        return PredictedRows(rows, domain, codes, baseline, P, truth, weight)
 
-    def _find_codes(self, labels: Sequence[Any]) -> np.ndarray:
+    def _find_codes(self, labels: Sequence[Label]) -> np.ndarray:
         position = {label: i for i, label in enumerate(self.classes)}
         return np.array([position.get(spell_label(label), len(position)) for label in labels], dtype=int)
 
-    def estimates_of(self, target: Target) -> dict[str, Any]:
-        """Return a target's class shares, their intervals, expected errors; None where unknown."""
-        keys = "target_shares", "target_shares_interval", "expected_error", "by_class"
-        nothing = dict.fromkeys(keys)
-        known = nothing if target.domain is None else describe_shares(self.classifier, target.domain)
-        shares, error = known["target_shares"], known["expected_error"]
-        return known | {
-            "are_shares_given": bool(shares) and self.classifier.target_shares is not None,
-            "expected_error": error and {key: error[key] for key in ("error", "low", "high")},
-        }
+    def known_of(self, target: PredictedRows) -> Target | None:
+        """Return what the classifier knows of a target; None if it was fitted without one."""
+        return None if target.domain is None else Target.of(self.classifier, target.domain)
 
     @cached_property
     def weights(self) -> np.ndarray:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from ..core import array_ops, stack_rows
+from ..core import Rows, array_ops, stack_rows
 from ..explain import score_contributions
 from ..method import choose_for_estimate, predict_codes
-from ..scoring import bound_shares, measure_margins
+from ..results import bound_shares, measure_margins
 from ..text import ask_teacher, distill
-from .data import ReportData, Target
+from .data import PredictedRows, ReportData
 
 MOST_DISTILLED = 1_500  # target rows that the weights of the box are learnt from
 LEAST_DISTILLED = 40
@@ -37,7 +37,146 @@ N_COMPARED = 160  # of the least certain rows
 MOST_CHARACTERS = 250_000  # of the texts of a deck, which travel with the page
 
 
-def shares(X: Any) -> np.ndarray:
+@dataclass(frozen=True)
+class MovingTerm:
+    """A term that moved predictions, and its shares of the rows of source and target."""
+
+    term: str
+    push: float  # share of the whole effect
+    class_: str  # that it moves toward
+    code: int
+    n_labelled: int
+    rarity: int  # 2 in no labelled row, 1 in few, else 0
+    is_dull: bool  # made of stop words
+    source: float
+    target: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Terms that moved the changed predictions, and the part of new terms in it."""
+
+    new_share: float
+    terms: Sequence[MovingTerm]
+
+
+@dataclass(frozen=True)
+class KnownWord:
+    """A word of labelled rows."""
+
+    term: str
+    n_labelled: int
+
+
+@dataclass(frozen=True)
+class BetweenWord:
+    """A word that goes with the labelled word and with the new one, by weights of the first layer."""
+
+    term: str
+    n_labelled: int
+    from_labelled: float
+    from_new: float
+
+
+@dataclass(frozen=True)
+class NewWord:
+    """A word without labels, and its weight."""
+
+    term: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Idea:
+    """How a new word gets its weight: from a labelled word, by words that both go with."""
+
+    class_: str
+    code: int
+    n_classes: int
+    labelled: KnownWord
+    between: Sequence[BetweenWord]
+    new: NewWord
+
+
+@dataclass(frozen=True)
+class SentenceModel:
+    """Packed weights of terms, with which the page scores a sentence."""
+
+    terms: str  # one a line
+    runs: Sequence[Sequence[int]]  # document frequencies of the terms, and how many have each
+    n_documents: int
+    weights: str
+    n_outputs: int
+    step: float
+    intercept: Sequence[float]
+    temperature: float
+    classes: Sequence[str]
+    new: Sequence[int]  # places of terms in no labelled row
+    agreement: float
+    n_held_out: int
+
+
+@dataclass(frozen=True)
+class Word:
+    """A term of a document, and what it adds to the score."""
+
+    term: str
+    contribution: float
+    code: int  # of the class that it speaks for
+    is_new: bool
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a document: text, or a term with its look."""
+
+    text: str
+    word: Word | None = None
+    strength: int = 0
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it ready for JSON."""
+        word = self.word
+        look = {"code": word.code, "strength": self.strength, "is_new": word.is_new} if word else {}
+        return {"text": self.text, **look}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A document whose prediction changed, and its score divided among its words."""
+
+    domain: str
+    row: int  # from 1
+    codes: Sequence[int]  # of the classes before and after
+    from_: str
+    to: str
+    probability: float
+    outcome: str | None
+    start: float  # score of an empty document
+    words: Sequence[Word]
+    n_others: int
+    others: float
+    score: float
+    pieces: Sequence[Piece]
+    is_cut: bool
+
+
+DeckRow = tuple[str, int, int, float]  # text, class predicted, class by the baseline, weight
+
+
+@dataclass(frozen=True)
+class Decks:
+    """Rows to label: drawn at random, to measure the error; doubtful ones, to learn from."""
+
+    columns: Sequence[str]  # of the text
+    classes: Sequence[str]
+    n_rows: int
+    changed_share: float
+    estimate: Sequence[DeckRow]
+    predictions: Sequence[DeckRow]
+
+
+def shares(X: Rows) -> np.ndarray:
     """Return the share of rows with each term."""
     return array_ops(X).nonzero_counts(X) / max(X.shape[0], 1)
 
@@ -66,7 +205,7 @@ def pattern_of(term: str) -> re.Pattern[str]:
     return re.compile(r"(?<!\w)" + r"[\W_]+".join(parts) + r"(?!\w)", re.IGNORECASE)
 
 
-def difference_terms(given: ReportData, table: dict[str, np.ndarray]) -> dict[str, Any]:
+def difference_terms(given: ReportData, table: dict[str, np.ndarray]) -> Difference:
     """List the terms that moved the changed predictions, and the part of new terms in it.
 
     For a row that went from class a to class b, a term in it pushes by its value, less its mean over the
@@ -90,24 +229,24 @@ def difference_terms(given: ReportData, table: dict[str, np.ndarray]) -> dict[st
     total = toward.sum(axis=1)
     forward = float(total.sum()) or 1.0
     kind = rarity(given, table)
-    return {
-        "new_share": float(total[kind > 0].sum()) / forward,
-        "terms": [
-            {
-                "term": given.terms[j],
-                "push": round(float(total[j]) / forward, 5),
-                "class": given.classes[int(toward[j].argmax())],
-                "code": int(toward[j].argmax()),
-                "n_labelled": int(table["n_labelled"][j]),
-                "rarity": int(kind[j]),
-                "is_dull": _dullness(given.terms[j])[0] == len(given.terms[j].split(" ")),
-                "source": round(float(table["source"][j]), 6),
-                "target": round(float(table["target"][j]), 6),
-            }
+    return Difference(
+        float(total[kind > 0].sum()) / forward,
+        [
+            MovingTerm(
+                term=given.terms[j],
+                push=round(float(total[j]) / forward, 5),
+                class_=given.classes[int(toward[j].argmax())],
+                code=int(toward[j].argmax()),
+                n_labelled=int(table["n_labelled"][j]),
+                rarity=int(kind[j]),
+                is_dull=_dullness(given.terms[j])[0] == len(given.terms[j].split(" ")),
+                source=round(float(table["source"][j]), 6),
+                target=round(float(table["target"][j]), 6),
+            )
             for j in _distinct(np.argsort(-total, kind="stable"), given.terms, table)
             if total[j] > 0
         ],
-    }
+    )
 
 
 def rarity(given: ReportData, table: dict[str, np.ndarray]) -> np.ndarray:
@@ -132,9 +271,7 @@ def _dullness(term: str) -> tuple[int, int]:
     return sum(part in ENGLISH_STOP_WORDS for part in parts), len(parts)
 
 
-def find_idea(
-    given: ReportData, table: dict[str, np.ndarray], difference: dict[str, Any]
-) -> dict[str, Any] | None:
+def find_idea(given: ReportData, table: dict[str, np.ndarray], difference: Difference) -> Idea | None:
     """Choose the words of the picture: a labelled word, words it goes with, and a new word with its weight.
 
     The new word is one of those that moved predictions. The words between are labelled ones of the same class
@@ -146,7 +283,7 @@ def find_idea(
     coef, pivots = stack.layers_[0].coef, getattr(stack, "pivots_", np.arange(len(terms)))
     is_plain = np.array([_dullness(term) == (0, 1) and len(term) > 2 and term.isalpha() for term in terms])
     columns = {term: j for j, term in enumerate(terms)}
-    new = [columns[row["term"]] for row in difference["terms"] if not row["n_labelled"]]
+    new = [columns[row.term] for row in difference.terms if not row.n_labelled]
     for j in [j for j in new if is_plain[j]]:
         code = int(table["class"][j])
         n_rows, least, share = count_words(given, code)
@@ -164,22 +301,22 @@ def find_idea(
             break
     else:
         return None
-    return {
-        "class": given.classes[code],
-        "code": code,
-        "n_classes": len(given.classes),
-        "labelled": {"term": terms[known], "n_labelled": int(n_rows[known])},
-        "between": [
-            {
-                "term": terms[pivots[i]],
-                "n_labelled": int(n_rows[pivots[i]]),
-                "from_labelled": round(float(coef[known, i]), 4),
-                "from_new": round(float(coef[j, i]), 4),
-            }
+    return Idea(
+        class_=given.classes[code],
+        code=code,
+        n_classes=len(given.classes),
+        labelled=KnownWord(terms[known], int(n_rows[known])),
+        between=[
+            BetweenWord(
+                term=terms[pivots[i]],
+                n_labelled=int(n_rows[pivots[i]]),
+                from_labelled=round(float(coef[known, i]), 4),
+                from_new=round(float(coef[j, i]), 4),
+            )
             for i in between
         ],
-        "new": {"term": terms[j], "weight": round(float(table["weight"][j]), 4)},
-    }
+        new=NewWord(terms[j], round(float(table["weight"][j]), 4)),
+    )
 
 
 def count_words(given: ReportData, code: int) -> tuple[np.ndarray, np.ndarray, float]:
@@ -196,7 +333,7 @@ def count_words(given: ReportData, code: int) -> tuple[np.ndarray, np.ndarray, f
     return n_rows, bound_shares(n_of_class / n, n)[0], float(is_of_class.mean())
 
 
-def pack_sentence_model(given: ReportData) -> dict[str, Any] | None:
+def pack_sentence_model(given: ReportData) -> SentenceModel | None:
     """Pack distilled weights of the terms, with which the page scores a sentence.
 
     Terms are in the order of their document frequencies, which are packed as runs. Weights are whole numbers
@@ -204,8 +341,9 @@ def pack_sentence_model(given: ReportData) -> dict[str, Any] | None:
     None where the text is not cut as the page cuts it, or where there are too few rows.
     """
     vectorizer, target = given.vectorizer, given.targets[0]
-    is_cut_alike = getattr(vectorizer, "tokens_", None) == "words" and tuple(vectorizer.ngram_range) == (1, 2)
-    if not is_cut_alike or len(target.rows) < LEAST_DISTILLED:
+    if vectorizer is None or vectorizer.tokens_ != "words" or tuple(vectorizer.ngram_range) != (1, 2):
+        return None
+    if len(target.rows) < LEAST_DISTILLED:
         return None
     rows = np.sort(np.random.default_rng(0).permutation(len(target.rows))[:MOST_DISTILLED])
     X = target.rows.X[rows]
@@ -221,20 +359,20 @@ def pack_sentence_model(given: ReportData) -> dict[str, Any] | None:
         for terms in (np.arange(len(given.terms)), kept)
     )
     is_right = (codes == taught.predicted[held_out]) & (whole == cut)
-    return {
-        "terms": "\n".join(given.terms[j] for j in kept),
-        "runs": [[int(-n), int(size)] for n, size in zip(*runs, strict=True)],
-        "n_documents": int(vectorizer.n_documents_),
-        "weights": pack_numbers(model.coef_[kept].T / step),
-        "n_outputs": model.coef_.shape[1],
-        "step": step,
-        "intercept": [float(value) for value in intercept],
-        "temperature": float(model.temperature_),
-        "classes": given.classes,
-        "new": np.flatnonzero(np.asarray(given.classifier.labelled_counts_)[kept] == 0).tolist(),
-        "agreement": float(np.mean(is_right)),
-        "n_held_out": len(held_out),
-    }
+    return SentenceModel(
+        terms="\n".join(given.terms[j] for j in kept),
+        runs=[[int(-n), int(size)] for n, size in zip(*runs, strict=True)],
+        n_documents=int(vectorizer.n_documents_),
+        weights=pack_numbers(model.coef_[kept].T / step),
+        n_outputs=model.coef_.shape[1],
+        step=step,
+        intercept=[float(value) for value in intercept],
+        temperature=float(model.temperature_),
+        classes=given.classes,
+        new=np.flatnonzero(np.asarray(given.classifier.labelled_counts_)[kept] == 0).tolist(),
+        agreement=float(np.mean(is_right)),
+        n_held_out=len(held_out),
+    )
 
 
 def _choose_terms(terms: Sequence[str], weights: np.ndarray) -> np.ndarray:
@@ -244,7 +382,7 @@ def _choose_terms(terms: Sequence[str], weights: np.ndarray) -> np.ndarray:
     return np.sort(order[np.cumsum(sizes) <= MOST_BYTES])
 
 
-def _score_unit_rows(X: Any, weights: np.ndarray) -> np.ndarray:
+def _score_unit_rows(X: Rows, weights: np.ndarray) -> np.ndarray:
     """Return the scores of sparse rows that are scaled to length 1, as the page does."""
     lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=float))
     return np.asarray(X @ weights) / np.maximum(lengths, 1e-12).reshape(-1, 1)
@@ -255,16 +393,16 @@ def pack_numbers(values: np.ndarray) -> str:
     return base64.b64encode(np.rint(values).astype("<i2").tobytes()).decode()
 
 
-def explain_changes(given: ReportData) -> list[dict[str, Any]]:
+def explain_changes(given: ReportData) -> list[Change]:
     """Choose a few documents with changed predictions, the surest first, and divide their scores."""
-    shown = []
+    shown: list[Change] = []
     for target in given.targets:
         chosen = _choose_rows(target, MOST_DOCUMENTS // len(given.targets) or 1)
         shown += _explain_rows(given, target, np.array(chosen)) if chosen else []
     return shown
 
 
-def _choose_rows(target: Target, n: int) -> list[int]:
+def _choose_rows(target: PredictedRows, n: int) -> list[int]:
     """Choose rows to show: surest first, each text once, outcomes in true proportion."""
     changed = np.flatnonzero(target.is_changed)
     order = changed[np.argsort(-target.certainty[changed], kind="stable")].tolist()
@@ -280,7 +418,7 @@ def _choose_rows(target: Target, n: int) -> list[int]:
     return order[:n]
 
 
-def _name_outcome(target: Target, i: int) -> str | None:
+def _name_outcome(target: PredictedRows, i: int) -> str | None:
     """Say what became of a row whose truth is known: corrected, became wrong, or still wrong."""
     if not target.is_scored[i]:
         return None
@@ -289,7 +427,7 @@ def _name_outcome(target: Target, i: int) -> str | None:
     return "became wrong" if target.truth[i] == target.baseline[i] else "still wrong"
 
 
-def _explain_rows(given: ReportData, target: Target, rows: np.ndarray) -> list[dict[str, Any]]:
+def _explain_rows(given: ReportData, target: PredictedRows, rows: np.ndarray) -> list[Change]:
     """Divide the score of every row among its words: with two classes the score, else its lead."""
     n_classes, old, new = len(given.classes), target.baseline[rows], target.codes[rows]
     identity = np.ones((2, 1)) * [[-1], [1]] / 2 if n_classes == 2 else np.eye(n_classes)
@@ -299,65 +437,64 @@ def _explain_rows(given: ReportData, target: Target, rows: np.ndarray) -> list[d
 
 
 def _describe_row(
-    given: ReportData, target: Target, i: int, base: float, contributions: np.ndarray
-) -> dict[str, Any]:
+    given: ReportData, target: PredictedRows, i: int, base: float, contributions: np.ndarray
+) -> Change:
     codes = int(target.baseline[i]), int(target.codes[i])
     words = [
-        {
-            "term": given.terms[j],
-            "contribution": round(float(contributions[j]), DIGITS),
-            "code": codes[int(contributions[j] > 0)],
-            "is_new": not given.classifier.labelled_counts_[j],
-        }
+        Word(
+            given.terms[j],
+            round(float(contributions[j]), DIGITS),
+            codes[int(contributions[j] > 0)],
+            not given.classifier.labelled_counts_[j],
+        )
         for j in np.argsort(-np.abs(contributions), kind="stable")
         if contributions[j] != 0
     ]
     score, start = round(base + float(contributions.sum()), DIGITS), round(base, DIGITS)
-    rest = score - start - sum(word["contribution"] for word in words[:N_NAMED])
+    rest = score - start - sum(word.contribution for word in words[:N_NAMED])
     document = None if target.rows.documents is None else target.rows.documents[i]
-    return {
-        "domain": target.rows.name,
-        "row": i + 1,
-        "codes": list(codes),
-        "from": given.classes[codes[0]],
-        "to": given.classes[codes[1]],
-        "probability": float(target.certainty[i]),
-        "outcome": _name_outcome(target, i),
-        "start": start,
-        "words": words[:N_NAMED],
-        "n_others": max(len(words) - N_NAMED, 0),
-        "others": round(rest, DIGITS),
-        "score": score,
-        "pieces": [] if document is None else cut_pieces(document[:MOST_SHOWN], words),
-        "is_cut": document is not None and len(document) > MOST_SHOWN,
-    }
+    return Change(
+        domain=target.rows.name,
+        row=i + 1,
+        codes=codes,
+        from_=given.classes[codes[0]],
+        to=given.classes[codes[1]],
+        probability=float(target.certainty[i]),
+        outcome=_name_outcome(target, i),
+        start=start,
+        words=words[:N_NAMED],
+        n_others=max(len(words) - N_NAMED, 0),
+        others=round(rest, DIGITS),
+        score=score,
+        pieces=[] if document is None else cut_pieces(document[:MOST_SHOWN], words),
+        is_cut=document is not None and len(document) > MOST_SHOWN,
+    )
 
 
-def cut_pieces(document: str, words: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def cut_pieces(document: str, words: Sequence[Word]) -> list[Piece]:
     """Cut a document into plain pieces and its terms; a stronger term goes before a weaker one."""
-    largest = max((abs(word["contribution"]) for word in words), default=0) or 1
-    taken: list[tuple[int, int, dict[str, Any]]] = []
+    largest = max((abs(word.contribution) for word in words), default=0) or 1
+    taken: list[tuple[int, int, Piece]] = []
     for word in words:
-        strength = abs(word["contribution"]) / largest
+        strength = abs(word.contribution) / largest
         if strength < 0.08:
             break
-        for match in pattern_of(word["term"]).finditer(document):
+        for match in pattern_of(word.term).finditer(document):
             start, end = match.span()
             if all(end <= other_start or start >= other_end for other_start, other_end, _ in taken):
                 level = 3 if strength > 0.6 else 2 if strength > 0.25 else 1
-                taken.append((start, end, word | {"strength": level}))
-    parts, place = [], 0
-    for start, end, word in sorted(taken, key=lambda match: match[0]):
-        look = {name: word[name] for name in ("code", "strength", "is_new")}
-        parts += [{"text": document[place:start]}, {"text": document[start:end], **look}]
+                taken.append((start, end, Piece(match[0], word, level)))
+    pieces, place = [], 0
+    for start, end, piece in sorted(taken, key=lambda match: match[0]):
+        pieces += [Piece(document[place:start]), piece]
         place = end
-    return [piece for piece in [*parts, {"text": document[place:]}] if piece["text"]]
+    return [piece for piece in [*pieces, Piece(document[place:])] if piece.text]
 
 
-Drawn = tuple[Target, int, float]  # a row of a target, and how many rows it stands for
+Drawn = tuple[PredictedRows, int, float]  # a row of a target, and how many rows it stands for
 
 
-def make_decks(given: ReportData) -> dict[str, Any] | None:
+def make_decks(given: ReportData) -> Decks | None:
     """Draw rows to label from the target rows without a label; None where there are none.
 
     The deck "estimate" is a random sample that measures the error, the deck "predictions" has doubtful rows
@@ -374,17 +511,17 @@ def make_decks(given: ReportData) -> dict[str, Any] | None:
         return None
     estimate = _draw_estimate(pools, n_rows)
     asked = _draw_doubtful(given, pools, {(id(target), i) for target, i, _ in estimate})
-    return {
-        "columns": list(given.facts.text_columns),
-        "classes": given.classes,
-        "n_rows": n_rows,
-        "changed_share": sum(int(target.is_changed[pool].sum()) for target, pool in pools) / n_rows,
-        "estimate": _write_deck(estimate),
-        "predictions": _write_deck(asked),
-    }
+    return Decks(
+        columns=list(given.facts.text_columns),
+        classes=given.classes,
+        n_rows=n_rows,
+        changed_share=sum(int(target.is_changed[pool].sum()) for target, pool in pools) / n_rows,
+        estimate=_write_deck(estimate),
+        predictions=_write_deck(asked),
+    )
 
 
-def _draw_estimate(pools: list[tuple[Target, np.ndarray]], n_rows: int) -> list[Drawn]:
+def _draw_estimate(pools: list[tuple[PredictedRows, np.ndarray]], n_rows: int) -> list[Drawn]:
     """Draw a random sample, stratified by target and by whether the prediction changed."""
     rng, drawn = np.random.RandomState(0), list[Drawn]()
     for target, pool in pools:
@@ -396,7 +533,7 @@ def _draw_estimate(pools: list[tuple[Target, np.ndarray]], n_rows: int) -> list[
 
 
 def _draw_doubtful(
-    given: ReportData, pools: list[tuple[Target, np.ndarray]], taken: set[tuple[int, int]]
+    given: ReportData, pools: list[tuple[PredictedRows, np.ndarray]], taken: set[tuple[int, int]]
 ) -> list[Drawn]:
     """Take the rows most worth learning from, each text once, none of the other deck."""
     rows: list[Drawn] = []
@@ -406,21 +543,21 @@ def _draw_doubtful(
         order = sorted(free, key=lambda i: margins[i])[: N_COMPARED // len(pools)]
         documents = target.rows.documents or []
         first = np.array(list({documents[i]: i for i in reversed(order)}.values())[::-1], dtype=int)
-        if len(first) > n and getattr(given.classifier, "memory_", None) is not None:
+        if len(first) > n and given.classifier.memory_ is not None:
             asked = given.classifier.ask(target.rows.X[first], n, target=target.domain, random_state=0)
             first = first[asked]
         rows += [(target, int(i), 0.0) for i in first[:n]]
     return rows
 
 
-def _write_deck(drawn: list[Drawn]) -> list[list[Any]]:
+def _write_deck(drawn: list[Drawn]) -> list[DeckRow]:
     """Write the rows of a deck; it ends where its texts become too long for a page."""
-    deck: list[list[Any]] = []
+    deck: list[DeckRow] = []
     n_characters = 0
     for target, i, weight in drawn:
         text = target.rows.documents[i]  # type: ignore[index]
         n_characters += len(text)
         if n_characters > MOST_CHARACTERS and deck:
             break
-        deck.append([text, int(target.codes[i]), int(target.baseline[i]), round(weight, 4)])
+        deck.append((text, int(target.codes[i]), int(target.baseline[i]), round(weight, 4)))
     return deck

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from markupsafe import Markup, escape
 from .._version import __version__
 from ..files import write_text_atomically
 from ..text import TextAdapter, collect_words, unseen_share
-from .charts import adaptation_charts
-from .content import adaptation_data, write_percent
+from .charts import Charts, adaptation_charts
+from .content import AdaptationPage, describe_adaptation, to_plain, write_percent
 from .data import DomainRows, ReportData
 
 
@@ -31,21 +31,22 @@ class Report:
     It shows itself in a notebook. :func:`adaptation_report` and ``undrift adapt --report`` make it.
     """
 
-    def __init__(self, data: dict[str, Any]) -> None:
-        self._data = data
+    def __init__(self, page: AdaptationPage) -> None:
+        self._page = page
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that the page shows, as plain data."""
-        return json.loads(json.dumps(self._data))
+        return json.loads(json.dumps(to_plain(self._page)))
 
     def to_html(self) -> str:
         """Return the page."""
-        return render_page(self._data, adaptation_charts(self._data))
+        return render_page(self._page, adaptation_charts(self._page))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page, complete or not at all; a name that ends in ``.json`` gets the data instead."""
         path = Path(path)
-        content = json.dumps(self._data, ensure_ascii=False) if path.suffix == ".json" else self.to_html()
+        as_json = path.suffix == ".json"
+        content = json.dumps(self.to_dict(), ensure_ascii=False) if as_json else self.to_html()
         write_text_atomically(path, content)
         return path
 
@@ -57,7 +58,7 @@ class Report:
         )
 
     def __repr__(self) -> str:
-        return f"<Report: {self._data['title']}>"
+        return f"<Report: {self._page.title}>"
 
 
 def adaptation_report(
@@ -112,7 +113,7 @@ def adaptation_report(
     sources = [DomainRows(names[0], rows[0], texts[0], labels)]
     targets = [_sample_rows(DomainRows(names[1], rows[1], texts[1], known, unseen_share=unseen), max_rows)]
     given = ReportData(classifier, terms, sources, targets, vectorizer=vectorizer)
-    return Report(adaptation_data(given))
+    return Report(describe_adaptation(given))
 
 
 def _sample_rows(domain: DomainRows, max_rows: int) -> DomainRows:
@@ -131,11 +132,27 @@ def _to_list(values: Any) -> list[Any]:
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
-def render_page(data: dict[str, Any], charts: dict[str, Any], *, connects: bool = False) -> str:
-    """Render the page of the kind that `data` names.
+@dataclass(frozen=True)
+class LabelSetup:
+    """What the script of the label page has to know of its session."""
 
-    The page loads nothing and sends nothing; with `connects` its script may talk to the page's own server.
-    """
+    classes: Sequence[str]
+    can_learn: bool
+    goal: int
+
+
+@dataclass(frozen=True)
+class LabelPage:
+    """The page of `undrift label`, which asks the server for everything else."""
+
+    title: str
+    labels_file: str
+    session: LabelSetup
+    kind: str = "label"
+
+
+def render_page(page: AdaptationPage | LabelPage, charts: Charts | None = None) -> str:
+    """Render a page. It loads nothing and sends nothing; a label page may talk to its own server."""
     folder = files("undrift.report") / "templates"
     scripts = "script.js", "labelling.js", "decks.js", "sentence.js", "session.js"
     style, code = (
@@ -146,16 +163,20 @@ def render_page(data: dict[str, Any], charts: dict[str, Any], *, connects: bool 
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         f"img-src data:; base-uri 'none'; form-action 'none'"
-    ) + ("; connect-src 'self'" if connects else "")
-    template = _make_environment().get_template(f"{data['kind']}.html")
-    return template.render(
-        data=data,
-        charts=charts,
-        embedded={name: data.get(name) for name in ("decks", "sentence", "session")},  # for the script
-        style=Markup(style),
-        script=Markup(script),
-        policy=policy,
-        version=__version__,
+    ) + ("; connect-src 'self'" if isinstance(page, LabelPage) else "")
+    parts = {name: getattr(page, name, None) for name in ("decks", "sentence", "session")}  # for the script
+    return (
+        _make_environment()
+        .get_template(f"{page.kind}.html")
+        .render(
+            data=page,
+            charts=charts,
+            embedded=to_plain(parts),
+            style=Markup(style),
+            script=Markup(script),
+            policy=policy,
+            version=__version__,
+        )
     )
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
 from ..method import ExpectedError, MSDAClassifier
-from ..scoring import describe_expected, list_shares
+from ..results import Score, list_shares
 from .distill import DistilledClassifier
 from .tokens import check_documents
 
@@ -147,7 +147,7 @@ class TextModel(ClassifierMixin, BaseEstimator):
         lines = []
         facts = self.expected_error_, self.target_shares_, self.target_shares_interval_
         for name, expected, shares, interval in zip(self.classifier_.target_names_, *facts, strict=True):
-            lines.append(f"{name}: {describe_expected(expected)}")
+            lines.append(f"{name}: {Score.expect(expected).say()}, expected")
             lines += [f"  class shares: {list_shares(shares, interval)}"] if shares else []
         warnings = [text for known in self.classifier_.targets_.values() for text in known["warnings"]]
         lines += [f"warning: {text}" for text in dict.fromkeys(warnings)]

@@ -5,8 +5,10 @@ import json
 import re
 import warnings
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors import SafetensorError
 
@@ -14,7 +16,10 @@ from tests.helpers.commands import ADAPT, change_options, check_refused
 from tests.helpers.review_files import read_csv, write_csv
 from undrift import load_model, save_model
 from undrift.app.domains import warn_of_similar
-from undrift.app.summary import describe_error
+from undrift.app.job import AdaptJob
+from undrift.app.predictions import Counts
+from undrift.app.summary import AdaptSummary, FileRows, Scored, TargetSummary, describe_error
+from undrift.results import Comparison, Score, Target
 
 JSON_SHARES = '{"negative": 0.1, "positive": 0.9}'
 
@@ -220,30 +225,30 @@ def test_adapt_scores_where_the_target_has_labels(folder, undrift, succeed):
     assert load_model("m.safetensors").classes_.tolist() == ["negative", "positive"]
 
 
-def summarize(**entry):
-    target = {"file": "a/b.csv", "expected_error": None} | entry
-    return target, {"task": "classes", "labels": {"no": 5, "yes": 5}, "targets": [target]}
+def say_error(adapted=None, shares=None, border="error", expected=0.2):
+    """Say an error that was measured on 90 rows, or expected without labels."""
+    file = FileRows("a/b.csv", 90, 0, 0, 90)
+    known = Target({"no": 0.7, "yes": 0.3}, {}, Score(expected, 0.1, 0.5), {}, [])
+    errors = Comparison(90, 90.0, 90.0, wrong_before=54.0, squares_before=54.0)
+    scored = adapted and Scored(replace(errors, wrong_after=90 * adapted, distance_after=np.nan), shares)
+    target = TargetSummary(file, None, Counts(["no", "yes"], np.zeros(2)), known, False, border, scored)
+    summary = AdaptSummary(AdaptJob([], []), [file], [target], {"no": 5, "yes": 5}, fit=None, notes=[])
+    return describe_error(target, summary)
 
 
 def test_an_error_of_the_best_single_answer_is_called_chance():
-    measured = {"scored": 90, "baseline_error": 0.6, "adapted_error_interval": [0.4, 0.6]}
-    measured |= {"mean_distance": None, "baseline_distance": None, "gain_interval": [0.01, 0.2]}
-    measured |= {"labelled_shares": {"no": 0.7, "yes": 0.3}}
-    line = describe_error(*summarize(adapted_error=0.3, **measured))
-    guess = ": no better than chance (always answering no is wrong for 30.0%)"
-    assert line.endswith(f"60.0% with a linear SVM trained on the source{guess}.")
-    line = describe_error(*summarize(adapted_error=0.29, **measured))
-    assert line.endswith(": adaptation helped.")
-    line = describe_error(*summarize(adapted_error=0.3, border="balanced", **measured))
-    assert line.endswith(": adaptation helped.")  # that border gives up errors for classes that count alike
-    line = describe_error(
-        *summarize(adapted_error=0.0, **measured | {"labelled_shares": {"no": 1.0, "yes": 0.0}})
+    shares, guess = (
+        {"no": 0.7, "yes": 0.3},
+        ": no better than chance (always answering no is wrong for 30.0%)",
     )
-    assert line.endswith(": adaptation helped.")  # one answer is right for all rows
-    expected = {"target_shares": {"no": 0.7, "yes": 0.3}, "expected_error": {"low": 0.1, "high": 0.5}}
+    assert say_error(0.3, shares).endswith(f"60.0% with a linear SVM trained on the source{guess}.")
+    assert say_error(0.29, shares).endswith(": adaptation helped.")
+    # that border gives up errors for classes that count alike
+    assert say_error(0.3, shares, border="balanced").endswith(": adaptation helped.")
+    # one answer is right for all rows
+    assert say_error(0.01, {"no": 1.0, "yes": 0.0}).endswith(": adaptation helped.")
     for error, words in ((0.31, guess), (0.29, "")):
-        expected["expected_error"]["error"] = error
-        line = describe_error(*summarize(**expected))
+        line = say_error(expected=error)
         assert line.endswith(f"(90% interval 10% to 50%), expected without labels{words}.")
 
 

@@ -4,12 +4,15 @@ import json
 import re
 import shlex
 
+import numpy as np
 import pytest
 
 from tests.helpers.commands import ADAPT, change_options, check_refused
 from tests.helpers.review_files import read_csv, write_csv
 from undrift import load_model
-from undrift.app.update import describe_update
+from undrift.app.job import UpdateJob
+from undrift.app.update import Learnt, UpdateSummary, describe_update
+from undrift.results import Comparison, Score, Target
 
 
 def ask(model, **options):
@@ -82,20 +85,22 @@ def test_texts_that_are_not_of_the_fit_are_counted(folder, undrift, model):
     assert said == "own.csv: no labelled text has a word that the model knows"
 
 
-@pytest.mark.parametrize(("expected", "is_contradicted"), [(0.05, True), (0.2, False), (None, False)])
+@pytest.mark.parametrize(("expected", "is_contradicted"), [(0.05, True), (0.2, False)])
 def test_labels_that_contradict_the_expected_error_say_so(tmp_path, expected, is_contradicted):
     """The error that was measured before the labels is compared: that after them is another model's."""
     (tmp_path / "new").touch()
-    measured = {"rows": 50, "error": 0.3, "low": 0.18, "high": 0.44}
-    summary = {"labels": "ask.csv", "n_labels": 50, "n_unmatched": 0, "out": str(tmp_path / "new")}
-    summary |= {"changed": {"predictions": 9, "rows": 90}, "target_shares": None}
-    votes = [{"weight": 0.24, "story": "Words moved."}, {"weight": 0.76, "story": "The mix moved."}]
-    summary |= {"readings": votes, "measured": {"rows": 50, "error": 0.1, "low": 0.04, "high": 0.21}}
-    before = {"error": expected, "low": 0.0, "high": 0.5}
-    summary |= {"difference": {"gain": 0.2, "low": 0.04, "high": 0.34}}
-    said = " ".join(describe_update(summary | {"measured_before": measured, "expected_error_before": before}))
+    shares, wrong = {"no": 0.5, "yes": 0.5}, np.arange(50)
+    errors = Comparison.count(wrong < 15, wrong < 5, np.ones(50))
+    stories = {"Words moved.": 0.24, "The mix moved.": 0.76}
+    readings = [{"story": story, "weight": weight} for story, weight in stories.items()]
+    before = Score(expected, 0.0, 0.5)
+    known = Target(shares, {label: [0.4, 0.6] for label in shares}, before, {}, readings)
+    job = UpdateJob(model=tmp_path / "old", out=tmp_path / "new", labels=tmp_path / "ask.csv")
+    learnt = Learnt(50, 0, errors, n_changed=9, n_rows=90)
+    said = " ".join(describe_update(UpdateSummary(job, learnt, before, known, bytes=0)))
     assert ("Trust this, not the 5% that was expected before" in said) == is_contradicted
-    assert "The labels lowered the error by 20.0 points (4.0 to 34.0)." in said
+    assert "10.0% wrong (95% interval 4.3% to 21.4%), measured on 50 labels, each predicted without" in said
+    assert "The labels lowered the error by 20.0 points (7.9 to 30.6)." in said
     assert "Next: predict with it" in said
     assert said.count("Most likely (76% of the votes): The mix moved.") == 1
 

@@ -7,7 +7,7 @@ from scipy import stats
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 
-from undrift.scoring import fitted_svm, gain_interval, linear_svm, list_shares
+from undrift.results import fitted_svm, gain_interval, linear_svm, list_shares
 
 CS = [10 ** (-4 + 0.5 * k) for k in range(10)]
 
