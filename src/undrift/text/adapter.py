@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,17 @@ Documents = Iterable[str]
 Targets = Documents | Mapping[str, Documents]
 Labels = Column | Mapping[str, Column]  # of rows of the target, or of several by name
 Teaching = Labels | Mapping[str, Given] | Mapping[str, dict[str, Given]]  # or by story
+
+
+class FitOptions(TypedDict, total=False):
+    """Options of :meth:`MSDAClassifier.fit`."""
+
+    y_target: Labels | None
+    teacher: Teaching | None
+    teacher_confidence: Labels | None
+    sample_domain: ArrayLike | None
+    sample_weight: ArrayLike | None
+    keeps_state: bool
 
 
 class TextAdapter(TextModel):
@@ -114,40 +125,32 @@ class TextAdapter(TextModel):
         teacher, teacher_confidence, sample_weight, keeps_state : optional
             As for :meth:`MSDAClassifier.fit`; rows are documents.
         """
+        options: FitOptions = {
+            "y_target": y_target,
+            "teacher": teacher,
+            "teacher_confidence": teacher_confidence,
+            "sample_weight": sample_weight,
+            "keeps_state": keeps_state,
+        }
         if self.bridge:
-            given = {
-                "sample_weight": sample_weight,
-                "teacher": teacher,
-                "teacher_confidence": teacher_confidence,
-            }
-            refused = [name for name, value in given.items() if value is not None]
+            given = {name for name, value in options.items() if value is not None}
+            refused = sorted(given - {"y_target", "keeps_state"})
             if refused:
                 raise ValueError(f"bridge=True makes a teacher itself: drop {', '.join(refused)}")
-            return self._fit_across(documents, y, target, y_target, keeps_state)
+            return self._fit_across(documents, y, target, **options)
         source, targets = [] if documents is None else _read_once(documents), _read_targets(target)
         vectorizer = self.new_vectorizer().fit(interleave([source, *targets.values()]))
         X = None if documents is None else vectorizer.transform(source)
         rows = {name: vectorizer.transform(texts) for name, texts in targets.items()}
         X_target = rows if isinstance(target, Mapping) else rows.get(TARGET)
-        return self.fit_rows(
-            vectorizer,
-            X,
-            y,
-            X_target,
-            y_target=y_target,
-            teacher=teacher,
-            teacher_confidence=teacher_confidence,
-            sample_weight=sample_weight,
-            keeps_state=keeps_state,
-        )
+        return self.fit_rows(vectorizer, X, y, X_target, **options)
 
     def _fit_across(
         self,
         documents: Documents | None,
         y: Column | None,
         target: Targets | None,
-        y_target: Labels | None,
-        keeps_state: bool,
+        **options: Unpack[FitOptions],
     ) -> Self:
         """Learn from labelled documents of another language than the target's."""
         if documents is None or y is None or target is None:
@@ -157,28 +160,14 @@ class TextAdapter(TextModel):
         if len(source) != len(labels):
             raise ValueError(f"y must have a label for each of {len(source)} documents; got {len(labels)}")
         crossing = cross_languages(source, labels, targets, self.new_vectorizer())
-        is_named = isinstance(target, Mapping)
-        return self.fit_crossing(crossing, is_named=is_named, y_target=y_target, keeps_state=keeps_state)
+        return self.fit_crossing(crossing, is_named=isinstance(target, Mapping), **options)
 
-    def fit_crossing(
-        self,
-        crossing: Crossing,
-        *,
-        is_named: bool,
-        y_target: Labels | None = None,
-        keeps_state: bool = True,
-    ) -> Self:
+    def fit_crossing(self, crossing: Crossing, *, is_named: bool, **options: Unpack[FitOptions]) -> Self:
         """Fit the classifier to rows of the targets, which a source in another language labelled."""
-        self.fit_rows(
-            crossing.vectorizer,
-            None,
-            None,
-            crossing.rows if is_named else crossing.rows[TARGET],
-            y_target=y_target,
-            teacher=crossing.teacher if is_named else crossing.teacher[TARGET],
-            keeps_state=keeps_state,
-            source_shares=crossing.shares,
-        )
+        X_target = crossing.rows if is_named else crossing.rows[TARGET]
+        options["teacher"] = crossing.teacher if is_named else crossing.teacher[TARGET]
+        vectorizer, shares = crossing.vectorizer, crossing.shares
+        self.fit_rows(vectorizer, None, None, X_target, source_shares=shares, **options)
         self.remember(bridge=crossing.facts)
         return self
 
@@ -193,13 +182,8 @@ class TextAdapter(TextModel):
         y: Column | None,
         X_target: Rows | Mapping[str, Rows] | None = None,
         *,
-        y_target: Labels | None = None,
-        teacher: Teaching | None = None,
-        teacher_confidence: Labels | None = None,
-        sample_domain: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        keeps_state: bool = True,
         source_shares: Mapping[Hashable, float] | None = None,
+        **options: Unpack[FitOptions],
     ) -> Self:
         """Fit the classifier to rows of a fitted vectoriser; parameters as of :meth:`MSDAClassifier.fit`.
 
@@ -212,17 +196,7 @@ class TextAdapter(TextModel):
         is_verbose = "ipykernel" in sys.modules if self.verbose is None else self.verbose
         if is_verbose:
             classifier.set_params(verbose=True)
-        self.classifier_ = classifier.fit(
-            X,
-            None if y is None else settle_labels(y),
-            X_target,
-            y_target=y_target,
-            teacher=teacher,
-            teacher_confidence=teacher_confidence,
-            sample_domain=sample_domain,
-            sample_weight=sample_weight,
-            keeps_state=keeps_state,
-        )
+        self.classifier_ = classifier.fit(X, None if y is None else settle_labels(y), X_target, **options)
         self.classes_, self.facts_ = self.classifier_.classes_, {}
         return self
 
