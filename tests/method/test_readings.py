@@ -342,7 +342,7 @@ def test_the_temperature_leaves_the_doubt_of_students_and_teacher(rng, n_classes
     T = match_doubt(scores, groups, borders, both, 0.5)
     doubts = [mean_doubt(scores[g] + b, T) for g, b in zip(groups, borders, strict=True)]
     assert np.mean(doubts) == pytest.approx(0.25, abs=1e-3)
-    for doubt, log_factor in ((0.0, -3.0), (0.9, 3.0)):
+    for doubt, log_factor in ((0.0, -8.0), (0.9, 8.0)):
         bound = match_doubt(scores, groups, borders, [make_lesson(rng, 20, n_classes, doubt), None], 0.5)
         assert bound == pytest.approx(0.5 * np.exp(log_factor))
 

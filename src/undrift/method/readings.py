@@ -38,6 +38,7 @@ _MOST_STEPS, _TOLERANCE = 1_000, 1e-6  # of logistic regression
 # Scores of the directions add up to zero over the classes, but for the rounding of float32. Directions that
 # scores hardly tell apart, by this part of the others, would be followed a thousand class distances far.
 _LEAST_SLOPE = 1e-3
+_FARTHEST = 8.0  # logarithm of the factor by which a teacher's doubt changes a temperature, at most
 
 
 @dataclass(frozen=True)
@@ -284,11 +285,11 @@ def match_doubt(
             )
         )
 
-    if find_excess(-3.0) > 0:
-        return temperature * float(np.exp(-3.0))
-    if find_excess(3.0) < 0:
-        return temperature * float(np.exp(3.0))
-    return temperature * float(np.exp(brentq(find_excess, -3.0, 3.0, xtol=1e-9)))
+    if find_excess(-_FARTHEST) > 0:
+        return temperature * float(np.exp(-_FARTHEST))
+    if find_excess(_FARTHEST) < 0:
+        return temperature * float(np.exp(_FARTHEST))
+    return temperature * float(np.exp(brentq(find_excess, -_FARTHEST, _FARTHEST, xtol=1e-9)))
 
 
 def sum_moves(coef: np.ndarray, groups: Sequence[np.ndarray], moves: np.ndarray) -> np.ndarray:

@@ -124,8 +124,8 @@ def check_language(documents: Sequence[str], title: str) -> str:
             f"{title} is in {main} script, which the encoder cannot read: it knows {', '.join(LANGUAGES)}"
         )
     _warn_of_mixed(named, len(texts), title)
-    _warn_of_unknown([text for text in texts if name_language(text) in (main, "Latin")], main, title)
-    return "text in Latin script" if main == "Latin" else main
+    script = _find_unknown([text for text in texts if name_language(text) in (main, "Latin")], main, title)
+    return f"text in {script} script" if script else main
 
 
 def _warn_of_mixed(named: Counter[str], n: int, title: str) -> None:
@@ -135,11 +135,14 @@ def _warn_of_mixed(named: Counter[str], n: int, title: str) -> None:
         warn(f"{title} mixes languages ({listed}): adapt each in a file by itself", code="mixed-languages")
 
 
-def _warn_of_unknown(texts: Sequence[str], language: str, title: str) -> None:
-    """Warn where the encoder cuts words into small pieces, as it does in languages that it has not learnt."""
+def _find_unknown(texts: Sequence[str], language: str, title: str) -> str | None:
+    """Return the script where the language is not found out; warn where the encoder does not know it.
+
+    It cuts words into small pieces in languages that it has not learnt.
+    """
     script = {"Russian": "Cyrillic", "Arabic": "Arabic"}.get(language, "Latin")
     if script == "Latin" and language not in _FUNCTION_WORDS and language != "Latin":
-        return  # scripts of one language each
+        return None  # scripts of one language each
     tokenizer = load_encoder()._tokenizer
     n_letters = sum(sum(map(str.isalpha, text)) for text in texts)
     n_pieces = sum(len(tokenizer.encode(text, out_type=int)) for text in texts)
@@ -150,6 +153,8 @@ def _warn_of_unknown(texts: Sequence[str], language: str, title: str) -> None:
             f"{size:.1f} letters): it knows {', '.join(LANGUAGES)}; expect little",
             code="unknown-language",
         )
+        return script
+    return script if language == "Latin" else None
 
 
 def name_language(text: str) -> str:
