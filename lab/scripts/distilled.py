@@ -1,11 +1,10 @@
-"""Distilled models on new rows of six pairs of fdu-mtl: error, agreement, size of the file, rate.
+"""Distilled models on new rows of six pairs of fdu-mtl: error, agreement, size of the file.
 
 With the error of a linear SVM trained on the source's labels, on the same rows.
 
 Of every target 30% of the labelled rows are new: neither the adaptation nor the distillation sees them. The
 interval of the difference of errors is paired: both models predict the same rows, which are drawn again
-1,000 times. `rate` is documents a second of the distilled model's `predict`, over those of
-`TfidfVectorizer(ngram_range=(1, 2))` of scikit-learn, fitted on the same documents, which only counts.
+1,000 times.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from harness import add_store, check_device, data_folder, store, time_call
+from harness import add_store, check_device, data_folder, store
 
 PAIRS = ["books:kitchen_housewares", "books:electronics", "dvd:kitchen_housewares", "electronics:books"]
 PAIRS += ["baby:music", "video:camera_photo"]
@@ -59,7 +58,6 @@ def measure_pair(args: argparse.Namespace, corpus, pair: str, rng: np.random.Gen
         "distilled, %": 100 * float(wrong[1].mean()),
         "agree, %": 100 * float(np.mean((scores[0] > 0) == (scores[1] > 0))),
         "file, MB": measure_size(distilled),
-        "rate": measure_rate(distilled, texts),
     }, wrong
 
 
@@ -70,16 +68,6 @@ def measure_size(model) -> float:
         path = Path(folder) / "model.safetensors"
         save_model(model, path)
         return path.stat().st_size / 1e6
-
-
-def measure_rate(model, texts: list[str]) -> float:
-    """Documents a second of `predict`, over those of scikit-learn's counts; the best of three each."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    counter = TfidfVectorizer(ngram_range=(1, 2)).fit(texts)
-    predict_seconds = min(time_call(lambda: model.predict(texts))[1] for _ in range(3))
-    count_seconds = min(time_call(lambda: counter.transform(texts))[1] for _ in range(3))
-    return count_seconds / predict_seconds
 
 
 def difference_interval(wrong: list[list[np.ndarray]], rng: np.random.Generator) -> list[float]:
