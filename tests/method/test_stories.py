@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from undrift.method.judge import tell_taught
 from undrift.method.scores import SHARES
 from undrift.method.settings import Settings, VoteSettings
 from undrift.method.stories import (
@@ -14,7 +15,6 @@ from undrift.method.stories import (
     mix_shares,
     tell_known,
     tell_stories,
-    tell_taught,
 )
 
 SETTINGS = Settings()
@@ -117,18 +117,23 @@ def teach(shares, coverage):
     return {"llm": SimpleNamespace(shares=np.array(shares), coverage=coverage, words=words)}
 
 
+def gather(lessons, shares, has_source):
+    """Return what a teacher's story needs of the evidence."""
+    return SimpleNamespace(lessons=lessons, facts=SimpleNamespace(shares=shares, has_source=has_source))
+
+
 def test_the_mix_of_a_teacher_s_story():
     estimated, none = [np.array([0.5, 0.5])] * 5, [None] * 5
     lessons = [teach([0.9, 0.1], 1.0), teach([0.9, 0.1], 0.5), teach([0.9, 0.1], 0.0), {}, {"other": None}]
-    story = tell_taught("llm", lessons, estimated, none, has_source=True)
+    story = tell_taught("llm", gather(lessons, none, True), estimated)
     assert story.name == "llm"
     assert "llm" in story.sentence
     assert_allclose(np.array(story.shares)[:, 0], [0.9, 0.8, 0.7, 0.5, 0.5])
     assert_array_equal(story.votes, [1, 1, 1, 1, 0])  # nobody else speaks of the fourth
-    alone = tell_taught("llm", lessons, estimated, none, has_source=False)
+    alone = tell_taught("llm", gather(lessons, none, False), estimated)
     assert_allclose(alone.shares[1], [0.9, 0.1])
     known = [np.array([0.2, 0.8]), None, None, None, None]
-    assert_allclose(tell_taught("llm", lessons, estimated, known, has_source=True).shares[0], [0.2, 0.8])
+    assert_allclose(tell_taught("llm", gather(lessons, known, True), estimated).shares[0], [0.2, 0.8])
 
 
 def test_no_story_excludes_a_class():

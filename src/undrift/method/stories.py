@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logit
 
 from .settings import Settings, VoteSettings
-from .teacher import Lesson
 
 SOURCE_ONLY = "source only"
 LABELLED = "labels"  # the story of the mix that labels show
@@ -130,29 +129,6 @@ def tell_known(
         mixes = [mixed if shares is None else mix_shares(shares) for mixed, shares in pairs]
         changed.append(replace(story, shares=mixes))
     return changed
-
-
-def tell_taught(
-    teacher: str,
-    lessons: Sequence[Mapping[str, Lesson]],
-    estimated: Sequence[np.ndarray],
-    known: Sequence[np.ndarray | None],
-    has_source: bool,
-) -> Story:
-    """Return the story of a teacher, whose labels show the mix of classes.
-
-    With a source, they are averaged with the shares that its scores show, as far as the teacher was silent.
-    """
-    mixes, votes, sentence = [], np.zeros(len(lessons)), f"The labels of {teacher} are right but for noise."
-    for i, (by_teacher, guess, shares) in enumerate(zip(lessons, estimated, known, strict=True)):
-        votes[i] = teacher in by_teacher or not by_teacher
-        told = guess
-        if lesson := by_teacher.get(teacher):
-            own = (1 + lesson.coverage) / 2 if has_source else 1.0
-            told = own * lesson.shares + (1 - own) * guess
-            sentence = lesson.words.story or sentence
-        mixes.append(mix_shares(told if shares is None else shares))
-    return Story(teacher, sentence, votes, mixes)
 
 
 def mix_shares(shares: np.ndarray) -> np.ndarray:
