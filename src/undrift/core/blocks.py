@@ -78,13 +78,6 @@ def sum_in_place(values: Iterable[T]) -> T:
     return result
 
 
-def apply_layers(block: Rows, layers: Iterable[Layer]) -> Rows:
-    """Return a block after `layers`, one after another."""
-    for layer in layers:
-        block = layer(block)
-    return block
-
-
 class HostShelf:
     """Keeps blocks in memory; hidden rows that are more than `memory_budget` bytes in temporary files."""
 
@@ -103,7 +96,9 @@ class HostShelf:
         """Return a block as it is kept, of hidden rows that have `n_bytes` in all."""
         if self.fits(n_bytes):
             return hidden
-        kept = map_file(hidden.shape, hidden.dtype)
+        with tempfile.TemporaryFile(prefix="undrift-") as file:  # removed when the array is freed, however
+            reserve(file.fileno(), hidden.nbytes)
+            kept = np.memmap(file, dtype=hidden.dtype, mode="w+", shape=hidden.shape)
         kept[:] = hidden
         forget_pages(kept)
         return kept
@@ -169,14 +164,6 @@ class StoredBlocks:
         self._kept, self._before = kept, None
 
 
-def map_file(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return an array in an unnamed file: the system removes it when the array is freed, however that is."""
-    n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    with tempfile.TemporaryFile(prefix="undrift-") as file:
-        reserve(file.fileno(), n_bytes)
-        return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
-
-
 def reserve(descriptor: int, n_bytes: int) -> None:
     """Reserve the space of a file now: a disk that fills up under a memory map would kill the process."""
     if not hasattr(os, "posix_fallocate"):
@@ -226,7 +213,10 @@ class StreamedBlocks:
 
     def __iter__(self) -> Iterator[Array]:
         """Yield the rows, block by block."""
-        return (apply_layers(block, self._layers) for block in self._source)
+        for block in self._source:
+            for layer in self._layers:
+                block = layer(block)
+            yield block
 
 
 def take_rows(blocks: Iterable[Rows], rows: np.ndarray, out: Array, places: np.ndarray) -> Moments:

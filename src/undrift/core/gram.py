@@ -35,14 +35,6 @@ def domain_centred_gram(H: Rows, means: np.ndarray, domain: np.ndarray) -> Array
     return K
 
 
-def centre_rows(H: Array, means: np.ndarray, domain: np.ndarray) -> Array:
-    """Subtract the mean of each row's domain, a row of `means`, in the memory of `H`."""
-    means_like_H = array_ops(H).like(means, H)
-    for rows in row_slices(len(H), H.shape[1], CENTRED_ENTRIES):
-        H[rows] -= means_like_H[domain[rows]]
-    return H
-
-
 def add_domain_centred_gram(
     K: Array, H: Array, means: np.ndarray, domain: np.ndarray, share: float = 1.0
 ) -> Array:
@@ -50,7 +42,11 @@ def add_domain_centred_gram(
 
     The rows are centred in place: `H` is overwritten.
     """
-    return array_ops(H).add_inner_products(K, centre_rows(H, means, domain), share)
+    ops = array_ops(H)
+    means_like_H = ops.like(means, H)
+    for rows in row_slices(len(H), H.shape[1], CENTRED_ENTRIES):
+        H[rows] -= means_like_H[domain[rows]]
+    return ops.add_inner_products(K, H, share)
 
 
 def submatrix(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:

@@ -123,7 +123,8 @@ class PackedLayer:
                 kept = CentredRows(None)
             given = diagonal, coef.scale, kept.rows, kept.mean, coef.targets
             return cls("rows", numbers, layer.intercept, layer.activation, system, *given)
-        if bits == 32 or system is None or not _is_symmetric(coef, system):
+        d = 0 if system is None else len(system.damping)
+        if bits == 32 or system is None or coef.shape != (d, d) or not (system.damping > 0).all():
             numbers, diagonal, form = PackedRows.of(coef, bits), none, "matrix"
         else:
             diagonal, form = 1 - system.keep * coef.diagonal(), "terms"
@@ -201,11 +202,6 @@ class PackedLayer:
         if system.damping.shape != (d,) or system.centre.shape != (d,) or not (system.damping > 0).all():
             raise ValueError(f"a system that is not one of {d} columns")
         return system
-
-
-def _is_symmetric(coef: np.ndarray, system: System) -> bool:
-    """Tell whether coefficients are those of all columns by themselves."""
-    return bool(coef.shape == (len(system.damping),) * 2 and (system.damping > 0).all())
 
 
 def pack_layers(layers: Sequence[Layer], bits: Bits) -> list[PackedLayer]:

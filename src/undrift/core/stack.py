@@ -67,7 +67,11 @@ class LayerSolver:
         if self._rows is not None:
             pivots = None if self._split is None else self._split.pivots
             try:
-                return self._map_seen(*denoise_in_rows(self._rows, **options, targets=pivots))
+                layer, hidden = denoise_in_rows(self._rows, **options, targets=pivots)
+                edges = pairwise(np.cumsum([0, *self._sizes]).tolist())
+                parts = [hidden[start:stop] for start, stop in edges]
+                domains = [blocks.map(layer, h) for blocks, h in zip(self._domains, parts, strict=True)]
+                return FittedLayer(layer, domains, "rows")
             except NeedsColumns:  # a system that is singular, for whatever rows
                 self._rows = None
         if self._split is None:
@@ -87,13 +91,6 @@ class LayerSolver:
     def moments(self) -> Moments:
         """Moments of the rows of all domains."""
         return self.scatter.moments if self._rows is None else moments(self._rows)
-
-    def _map_seen(self, layer: Layer, hidden: Array) -> FittedLayer:
-        """Give every domain its part of the hidden rows."""
-        edges = np.cumsum([0, *self._sizes]).tolist()
-        parts = [hidden[start:stop] for start, stop in pairwise(edges)]
-        domains = [blocks.map(layer, part) for blocks, part in zip(self._domains, parts, strict=True)]
-        return FittedLayer(layer, domains, "rows")
 
 
 def gather_few_rows(domains: Sequence[Blocks], n_pivots: int | None) -> list[list[Rows]] | None:

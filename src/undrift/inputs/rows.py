@@ -78,7 +78,12 @@ def check_matrix(estimator: BaseEstimator, X: Rows, *, reset: bool) -> Rows:
         X = validate_data(estimator, X, reset=reset, skip_check_array=tensor is not None, **options)
     except (ValueError, TypeError) as error:
         raise with_remedy(error, X) from None
-    return to_canonical(X)
+    if sp.issparse(X):
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+    return X
 
 
 def with_remedy(error: ValueError | TypeError, X: Rows) -> ValueError | TypeError:
@@ -113,17 +118,6 @@ def dtype_of(X: Rows) -> np.dtype:
 def as_array(X: Rows) -> np.ndarray:
     """Return `X` as a dense NumPy array."""
     return X.toarray() if sp.issparse(X) else to_host(X)
-
-
-def to_canonical(X: Rows) -> Rows:
-    """Return sparse rows as CSR without duplicate entries, and dense rows as they are."""
-    if not sp.issparse(X):
-        return X
-    X = X.tocsr()
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 def check_rows(estimator: BaseEstimator, X: Rows, *, reset: bool, dtype: DTypeLike | None = None) -> Rows:

@@ -245,7 +245,12 @@ def weigh_grid(
     log_posterior += t.logpdf(deviation / settings.separation_spread, settings.tail)
     log_posterior += norm.logpdf(midpoint - source_midpoint, scale=settings.midpoint_spread * s) + np.log(s)
     if known_share is None:
-        log_posterior += np.log(_weigh_shares(is_class.mean(), settings))[:, None]
+        source_share = is_class.mean()
+        same = np.exp(-(((SHARES - source_share) / settings.same_spread) ** 2) / 2)
+        edges = logit(np.concatenate([[0], (SHARES[1:] + SHARES[:-1]) / 2, [1]]))
+        moved = np.diff(t.cdf((edges - logit(source_share)) / settings.shift, settings.tail))
+        prior = settings.same * same / same.sum() + (1 - settings.same) * moved
+        log_posterior += np.log(prior)[:, None]
     weight = np.exp(log_posterior - log_posterior.max())
     return weight / weight.sum(), midpoint
 
@@ -264,14 +269,6 @@ def _mean_log_density(
         upper = log_density(midpoint + half) + np.log(share)[..., None]
         lower = log_density(midpoint - half) + np.log(1 - share)[..., None]
     return np.logaddexp(upper, lower).mean(axis=-1)
-
-
-def _weigh_shares(source_share: float, settings: ShareSettings) -> np.ndarray:
-    """Return the prior probability of every share of the grid."""
-    same = np.exp(-(((SHARES - source_share) / settings.same_spread) ** 2) / 2)
-    edges = logit(np.concatenate([[0], (SHARES[1:] + SHARES[:-1]) / 2, [1]]))
-    moved = np.diff(t.cdf((edges - logit(source_share)) / settings.shift, settings.tail))
-    return settings.same * same / same.sum() + (1 - settings.same) * moved
 
 
 def thin_rows(rows: np.ndarray, rank: np.ndarray, most: int) -> np.ndarray:
