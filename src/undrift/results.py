@@ -361,6 +361,18 @@ def list_mistakes(confusion: np.ndarray, classes: Sequence[str], most: int) -> l
     return [Mistake(names[i], names[j], float(wrong[i, j])) for i, j in places if wrong[i, j] > 0]
 
 
+def find_suspects(y: Sequence[Label | None], p: np.ndarray, classes: Sequence[Label]) -> np.ndarray:
+    """Return the rows whose label is not the most probable one, the least probable label first.
+
+    `y` and `p` are what `predict_held_out` returns.
+    """
+    position = {spell_label(label): k for k, label in enumerate(classes)}
+    known = np.array([i for i, label in enumerate(y) if label is not None], dtype=int)
+    codes = np.array([position[spell_label(y[i])] for i in known], dtype=int)
+    doubted = p[known].argmax(axis=1) != codes
+    return known[doubted][np.argsort(p[known, codes][doubted], kind="stable")]
+
+
 def measure_margins(P: np.ndarray) -> np.ndarray:
     """Return by how much the probability of the first class of every row exceeds that of the second.
 

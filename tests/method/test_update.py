@@ -22,6 +22,7 @@ from undrift.method.asking import (
 )
 from undrift.method.jury import measure_information, mix
 from undrift.method.settings import Settings
+from undrift.results import find_suspects
 
 judge_module = import_module("undrift.method.judge")
 
@@ -420,3 +421,49 @@ def test_settings_cannot_be_changed():
         with pytest.raises(FrozenInstanceError):
             setattr(settings, group.name, own)
     assert Settings() == settings
+
+
+# -- labels of the source --
+
+
+def test_labels_of_the_source_are_predicted_without_themselves(tmp_path):
+    """A label that is exchanged does not change the prediction of its own row, and others do."""
+    X, y, Z, _ = make_domains(120)
+    model = make(MSDAClassifier).fit(X, y, Z)
+    labels, p = model.predict_held_out(X)
+    assert labels.tolist() == y.tolist()
+    assert_allclose(p.sum(axis=1), 1)
+    assert np.mean(p.argmax(axis=1) != y) < 0.35
+    assert_allclose(p.mean(axis=0), [0.5, 0.5], atol=1e-6)  # the shares of the source
+    y_none, p_none = model.predict_held_out(X[:3] + 0.5)
+    assert y_none.tolist() == [None] * 3
+    assert np.isnan(p_none).all()
+    save_model(model, tmp_path / "model", updatable=True)
+    loaded, again = load_model(tmp_path / "model").predict_held_out(X)
+    assert loaded.tolist() == y.tolist()
+    assert_allclose(again, p, atol=2e-3)
+
+
+def test_equal_rows_of_the_source_have_their_own_labels():
+    X, y, Z, _ = make_domains(120)
+    X, y = np.vstack([X, X[:1], X[:1]]), np.append(y, [1 - y[0], y[0]])
+    labels, p = make(MSDAClassifier).fit(X, y, Z).predict_held_out(X)
+    assert labels.tolist() == y.tolist()
+    assert_allclose(p[0], p[-1], rtol=1e-4)
+
+
+def test_exchanged_labels_of_the_source_are_the_first_suspects():
+    """Of 400 labels 40 are exchanged; of the first 25 suspects three in five and more are among them."""
+    rng = np.random.RandomState(0)
+    y = np.arange(400) % 2
+    rates = rng.uniform(0.2, 1.6, size=(2, 40))
+    X, Z = rng.poisson(rates[y]).astype(float), rng.poisson(1.2 * rates[y]).astype(float)
+    exchanged, given = rng.permutation(400)[:40], y.copy()
+    given[exchanged] = 1 - y[exchanged]
+    model = make(MSDAClassifier).fit(X, given, Z)
+    labels, p = model.predict_held_out(X)
+    suspects = find_suspects(labels.tolist(), p, model.classes_.tolist())
+    assert np.isin(suspects[:25], exchanged).mean() > 0.6
+    own = p[suspects, given[suspects]]
+    assert (np.diff(own) >= 0).all()
+    assert (own < 0.5).all()

@@ -204,6 +204,7 @@ def test_every_section_fits_a_screen_and_the_first_answers_all_questions(opened,
             "try",
             "documents",
             "confidence",
+            "suspects",
             "reproduce",
         ]
         assert [name for name, _ in sections] == names

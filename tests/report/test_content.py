@@ -268,3 +268,24 @@ def test_chance_and_no_change_are_called_so():
     assert own["answer"] == "same"
     assert own["headline"] == "Adaptation changed no prediction: 1.0% are wrong, with it and without."
     assert "0.0 to 0.0" not in own["sure"]
+
+
+def test_labels_of_the_source_that_look_wrong_are_shown_with_their_texts(adapter, reviews):
+    from undrift.report import adaptation_report
+
+    books, y, kitchen, _ = reviews
+    data = adaptation_report(adapter, books, y, kitchen, names=("books", "kitchen")).to_dict()
+    suspects = data["suspects"]
+    known = [i for i, label in enumerate(y) if label is not None]
+    labels, p = adapter.predict_held_out([books[i] for i in known])
+    codes = [list(adapter.classes_).index(label) for label in labels]
+    own = dict(zip(known, p[np.arange(len(p)), codes], strict=True))
+    assert suspects["of"] == sum(label is not None for label in y)
+    assert suspects["n"] == sum(value <= 0.1 for value in own.values()) > 0
+    shown = [row["own"] for row in suspects["rows"]]
+    assert shown == pytest.approx(sorted(own.values())[: len(shown)])
+    for row in suspects["rows"]:
+        i = row["row"] - 1
+        assert (row["source"], row["label"]) == ("books", y[i])
+        assert row["suggested"] != row["label"]
+        assert books[i].startswith(row["text"][:40])

@@ -407,7 +407,8 @@ def _save_models(
     rows.show_stage("describing the target", None)
     references = {target.name: describe_target(adapter, target.documents) for target in rows.targets}
     merges = {"merges": dict(job.merges)} if job.merges else {}
-    adapter.remember(**merges, text_columns=list(job.target_text), references=references)
+    columns = {"text_columns": list(job.target_text), "source_columns": list(job.text)}
+    adapter.remember(**merges, **columns, references=references)
     model_file = distilled_file = None
     if job.model is not None:
         model_file = _save_adapter(adapter, job.model, rows)

@@ -356,10 +356,11 @@ def ask(
     input: Path | None = INPUT,
     text: list[str] | None = COLUMNS,
     n: int = option(50, "How many rows to ask for.", "N", names="--n", min=1),
-    purpose: Literal["predictions", "estimate"] = option(
+    purpose: Literal["predictions", "estimate", "source"] = option(
         "predictions",
         "predictions: five rows that decide between readings, then rows drawn at random, doubtful ones more "
-        "often; estimate: drawn rows alone, half of them among changed predictions.",
+        "often; estimate: drawn rows alone, half of them among changed predictions; source: rows of a "
+        "source file whose labels look wrong.",
         names="--for",
     ),
     out: Path = option(..., "Where the rows are written.", "FILE"),
@@ -378,8 +379,7 @@ def ask(
 
         undrift update kitchen.safetensors ask.csv --out kitchen-2.safetensors
 
-    The model must have been saved with `adapt --updatable`. Labels of rows asked for predictions are never
-    counted in an error.
+    The model must have been saved with `adapt --updatable`.
     """
     arguments = Arguments(files)
     job = AskJob(

@@ -97,7 +97,7 @@ class AskJob(ModelJob):
     input: Path
     out: Path
     n: int = 50
-    purpose: Literal["predictions", "estimate"] = "predictions"
+    purpose: Literal["predictions", "estimate", "source"] = "predictions"
     seed: int = 0
 
 

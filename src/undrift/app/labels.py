@@ -26,7 +26,7 @@ from .job import AdaptJob
 from .tables import Table, TableError, write_text
 
 SAMPLED, WEIGHT = "sampled", "weight"
-ESTIMATE, PREDICTIONS = "estimate", "predictions"  # purposes: rows drawn at random; doubtful rows
+ESTIMATE, PREDICTIONS = "estimate", "predictions"  # rows drawn at random; rows that are not measured
 N_FOLDS = 5  # of cross-fitting
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,11 +12,12 @@ import numpy as np
 
 from ..core import Rows as Matrix
 from ..errors import count, warn
+from ..inputs import spell_label
 from ..method import N_QUESTIONS, MSDAClassifier, list_row_keys
 from ..persist import load_adapter, save_model
-from ..results import Comparison, Score, Target, list_shares
+from ..results import Comparison, Score, Target, find_suspects, list_shares
 from ..text import TextAdapter
-from .domains import open_rows, read_domains, refuse_overwriting
+from .domains import find_text, open_rows, read_domains, refuse_overwriting
 from .drift import describe_target
 from .job import AskJob, ModelJob, ShowStage, UpdateJob, ignore_stage
 from .labels import (
@@ -72,6 +73,8 @@ class AskSummary:
 def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> AskSummary:
     """Write the rows that are most worth labelling, with all their columns; returns a summary."""
     refuse_overwriting(job.out, [job.model, job.input])
+    if job.purpose == "source":
+        return _ask_source(job, show_stage)
     adapter, name, text = open_updatable(job, job.input)
     (target,) = read_domains([job.input], job.reading, text, show_stage)
     assert target.frame is not None
@@ -99,8 +102,51 @@ def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> AskSummary:
     )
 
 
+def _ask_source(job: AskJob, show_stage: ShowStage) -> AskSummary:
+    """Write the rows of the source whose labels the others contradict, the most doubtful first."""
+    adapter, _, _ = open_updatable(job, job.input)
+    remembered = adapter.facts_.get("source_columns", ())
+    text = tuple(job.text or remembered) or find_text(job.input, job.reading, ())
+    (source,) = read_domains([job.input], job.reading, text, show_stage)
+    assert source.frame is not None
+    added: dict[str, set[Hashable]] = {"row": {int}, "learnt_label": {str}, "suggested": {str}}
+    added["probability"] = {float}
+    kinds = with_added(source.path, source.kinds, added)
+    show_stage("comparing labels", None)
+    y, p = adapter.predict_held_out(source.documents)
+    n_known = sum(label is not None for label in y)
+    if not n_known:
+        raise TableError(f"{job.input}: no row is a labelled one of the fit: give a file of the source")
+    classes = adapter.classes_.tolist()
+    rows = find_suspects(y.tolist(), p, classes)[: job.n]
+    facts = {
+        "row": (rows + 1).tolist(),
+        "learnt_label": [spell_label(y[i]) for i in rows],
+        "suggested": [spell_label(classes[k]) for k in p[rows].argmax(axis=1)],
+        "probability": p[rows].max(axis=1).round(3).tolist(),
+    }
+    with write_table(job.out, kinds, Style(source.delimiter, job.reading.safe_cells)) as write:
+        write(source.frame.iloc[rows].assign(**facts))
+    return AskSummary(
+        model=str(job.model),
+        input=str(job.input),
+        out=str(job.out),
+        rows=n_known,
+        asked=len(rows),
+        questions=0,
+        purpose=job.purpose,
+        bad_rows=source.n_bad,
+        domain=job.domain,
+    )
+
+
 def describe_ask(summary: AskSummary) -> Iterator[str]:
     """Say where the rows are, and the command that learns their labels."""
+    if summary.purpose == "source":
+        what = f"{summary.asked:,} of {count(summary.rows, 'label')} of {summary.input}"
+        yield f"Wrote {summary.out}: {what} that the other labels contradict, the most doubtful first."
+        yield f"Next: correct those that are wrong in {summary.input}, and run undrift adapt again."
+        return
     n_questions, rows = summary.questions, count(summary.rows, "row")
     n_drawn = summary.asked - n_questions
     drawn = "drawn at random to measure the error"

@@ -8,6 +8,7 @@ from .jury import measure_information
 
 N_QUESTIONS = 5  # labels that settle which reading is right
 _AMONG = 20  # most telling rows, of which questions are drawn
+_QUESTIONED = 1_000  # rows that are compared for that
 _FLOOR = 0.5  # part of the draws that takes every row alike; the rest follows the doubt
 
 
@@ -67,6 +68,29 @@ def draw_rows(
     places = np.searchsorted(steps, random_state.uniform() + np.arange(n), side="right")
     rows = order[np.minimum(places, len(order) - 1)]
     return rows, probability[rows]
+
+
+def choose_for_predictions(
+    votes: np.ndarray,
+    p: np.ndarray,
+    doubts: np.ndarray,
+    counts: np.ndarray,
+    doubt: float,
+    n: int,
+    n_questions: int,
+    random_state: np.random.RandomState,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose questions, then draw rows; return them, and how many rows each stands for, 0 for questions.
+
+    `p` are the readings' probabilities and `counts` how many rows equal a row.
+    """
+    among = np.sort(random_state.permutation(len(counts))[:_QUESTIONED])
+    questions = among[choose_questions(votes, p[:, among], doubt, n_questions, random_state)]
+    left = np.setdiff1d(np.arange(len(counts)), questions)
+    chances = list_chances(doubts[left], counts[left])
+    drawn, probability = draw_rows(chances, n - len(questions), random_state)
+    weights = np.concatenate([np.zeros(len(questions)), counts[left][drawn] / probability])
+    return np.concatenate([questions, left[drawn]]), weights
 
 
 def choose_for_estimate(

@@ -27,27 +27,28 @@ from ..inputs import (
     to_host,
 )
 from ..msda import MSDA
-from .asking import (
-    N_QUESTIONS,
-    choose_for_estimate,
-    choose_questions,
-    draw_rows,
-    find_doubts,
-    list_chances,
+from .asking import N_QUESTIONS, choose_for_estimate, choose_for_predictions, find_doubts
+from .fit import (
+    Fitted,
+    Grid,
+    Learnt,
+    Memory,
+    check_grid,
+    fit_problem,
+    learn_labels,
+    list_unlabelled,
+    predict_held_out,
 )
-from .fit import Fitted, Grid, Learnt, Memory, check_grid, fit_problem, learn_labels
 from .predictor import JuryPredictor
 from .problem import (
     UNLABELLED,
     KnownShares,
     Name,
     Problem,
-    RowKey,
     Targets,
     check_problem,
     check_shares,
     check_target_labels,
-    list_row_keys,
 )
 from .settings import Settings
 from .targets import (
@@ -63,7 +64,6 @@ from .teacher import ONE, Teacher, add_words, name_words, take_taught_rows
 
 Purpose: TypeAlias = Literal["predictions", "estimate"]
 PURPOSES = ("predictions", "estimate")  # of asking for labels
-_ASKED_ROWS = 1_000  # among which `ask` chooses questions
 _DEFAULTS = Settings()
 
 
@@ -423,6 +423,29 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         rows = np.flatnonzero(is_known)
         return to_host(anchors.X)[rows], self.classes_[anchors.codes[rows]]
 
+    def predict_held_out(self, X: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Predict labelled rows of the source by classifiers that have not seen their labels.
+
+        A row whose own label is improbable may be labelled wrongly. Equal rows are in one fold of five.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d)
+            Rows of the source, which are recognised by their content.
+
+        Returns
+        -------
+        y : ndarray of shape (n,)
+            The labels that `fit` had; None for rows that were not among its labelled ones.
+        p : ndarray of shape (n, n_classes)
+            Class probabilities; NaN for these rows.
+        """
+        given = self._check_memory(), to_host(self._check_input(X)), self.representation_.layers_
+        codes, p = predict_held_out(*given, self.settings_, self.device, self._last)
+        y = self.classes_.astype(object)[codes]
+        y[codes == UNLABELLED] = None
+        return y, p
+
     def update(
         self,
         X: Rows,
@@ -506,15 +529,13 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         n : int
             How many to label.
         purpose : {"predictions", "estimate"}, default="predictions"
-            "predictions": first the rows that decide between readings, until there are five labels, then rows
-            drawn at random, doubtful ones more often: their labels teach, and measure the error by weight.
-            "estimate": rows drawn at random, half of them among those whose prediction differs from the
-            source-only reading's.
+            "predictions": rows that decide between readings, until there are five labels, then rows drawn at
+            random, doubtful ones more often, which measure the error by weight. "estimate": drawn rows alone,
+            half of them among those whose prediction differs from the source-only reading's.
         target, sample_domain
             As for :meth:`update`.
         return_weights : bool, default=False
-            Whether to return also how many rows each one stands for in an estimate, equal ones among them: 0
-            for rows that decide between readings.
+            Whether to return also how many rows each one stands for; 0 where it decides between readings.
         random_state : int, RandomState or None, default=None
             Seed of the draws; by default that of the classifier.
 
@@ -530,10 +551,9 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         domain = self._find_positions(target, sample_domain, X.shape[0])
         seed = self.random_state if random_state is None else random_state
         rng = check_random_state(0 if seed is None else seed)
-        free, counts, n_known = self._list_unlabelled(to_host(X), domain)
+        free, counts, n_known = list_unlabelled(self.memory_, to_host(X), domain)
         if not len(free):
-            rows, weights = free, np.zeros(0)
-            return (rows, weights) if return_weights else rows
+            return (free, np.zeros(0)) if return_weights else free
         k, model = int(domain[0]), self.model_
         votes, p = model.votes[k], model.read(self._score_rows(X[free]), domain[free])
         mixed, n = model.mix(p, k), min(n, len(free))
@@ -544,30 +564,10 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
             rows, weights = choose_for_estimate(is_changed, counts, n, rng)
         else:
             n_questions = min(n, max(0, N_QUESTIONS - n_known)) if np.sum(votes > 0) > 1 else 0
-            among = np.sort(rng.permutation(len(free))[:_ASKED_ROWS])
-            rows = among[choose_questions(votes, p[:, among], self.settings_.votes.doubt, n_questions, rng)]
-            left = np.setdiff1d(np.arange(len(free)), rows)
             codes = (np.log(np.maximum(mixed, 1e-12)) - self.list_priors()[k]).argmax(axis=1)
-            chances = list_chances(find_doubts(mixed, codes)[left], counts[left])
-            drawn, probability = draw_rows(chances, n - len(rows), rng)
-            weights = np.concatenate([np.zeros(len(rows)), counts[left][drawn] / probability])
-            rows = np.concatenate([rows, left[drawn]])
+            given = votes, p, find_doubts(mixed, codes), counts, self.settings_.votes.doubt
+            rows, weights = choose_for_predictions(*given, n, n_questions, rng)
         return (free[rows], weights) if return_weights else free[rows]
-
-    def _list_unlabelled(self, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-        """Return the rows without a label, of equal ones the first, how many equal each, and known labels."""
-        known = set()
-        if self.memory_ is not None:
-            anchors = self.memory_.anchors
-            rows = anchors.n_labelled + np.flatnonzero(anchors.target_codes != UNLABELLED)
-            if len(rows):
-                known = set(list_row_keys(to_host(anchors.X)[rows].astype(X.dtype), anchors.domain[rows]))
-        groups: dict[RowKey, list[int]] = {}
-        for row, key in enumerate(list_row_keys(X, domain)):
-            if key not in known:
-                groups.setdefault(key, []).append(row)
-        first, counts = [group[0] for group in groups.values()], [len(group) for group in groups.values()]
-        return np.array(first, dtype=int), np.array(counts, dtype=int), len(known)
 
     def _check_memory(self) -> Memory:
         check_is_fitted(self)

@@ -12,11 +12,11 @@ import numpy as np
 
 from ..core import Form, Layer, NotPositiveDefinite, PivotSplit, Rows, hidden_rows, primal_weights
 from ..inputs import Place, check_count, check_noise, check_positive, choose_place, to_host, track_steps
-from .anchors import Anchors, Facts, Seed, draw_anchors, set_labels
+from .anchors import Anchors, Facts, Seed, draw_anchors, match_labelled, set_labels
 from .judge import Verdict, judge
 from .layers import Learning, Level, Stack, count_pivots, grow_levels, learn_layers, read_level
 from .model import Model
-from .problem import Problem
+from .problem import UNLABELLED, Problem, RowKey, list_row_keys
 from .readings import Evidence, Linear, Moved, gather_evidence, measure_accuracy
 from .settings import LayerSettings, Settings
 
@@ -255,6 +255,44 @@ def learn_labels(
         level = read_level(*given, keeps_hidden=keeps_hidden)
         candidate = Candidate(noise=memory.noise, n_layers=len(layers), C=memory.C, score=float("nan"))
         return _fit_above(anchors, Learnt(level, candidate, [candidate]), memory.C, facts, settings, place)
+
+
+def list_unlabelled(memory: Memory | None, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the rows without a label, of equal ones the first, how many equal each, and known labels."""
+    known = set()
+    if memory is not None:
+        anchors = memory.anchors
+        rows = anchors.n_labelled + np.flatnonzero(anchors.target_codes != UNLABELLED)
+        if len(rows):
+            known = set(list_row_keys(to_host(anchors.X)[rows].astype(X.dtype), anchors.domain[rows]))
+    groups = dict[RowKey, list[int]]()
+    for row, key in enumerate(list_row_keys(X, domain)):
+        if key not in known:
+            groups.setdefault(key, []).append(row)
+    first, counts = [group[0] for group in groups.values()], [len(group) for group in groups.values()]
+    return np.array(first, dtype=int), np.array(counts, dtype=int), len(known)
+
+
+def predict_held_out(
+    memory: Memory,
+    X: Rows,
+    layers: Sequence[Layer],
+    settings: Settings,
+    device: str,
+    last: Fitted | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes of labelled rows of the source, and probabilities that have not seen these labels.
+
+    Rows that are not among them are `UNLABELLED`, and have NaN.
+    """
+    if last is None:
+        none = np.zeros(0, dtype=int)
+        last = learn_labels(memory, X[:0], none, none, layers, settings, device)
+    anchors, held_out = last.memory.anchors, last.evidence.held_out
+    place = match_labelled(anchors, X)
+    is_known = place >= 0
+    codes = np.where(is_known, anchors.codes[place], UNLABELLED)
+    return codes, np.where(is_known[:, None], held_out[place], np.nan)
 
 
 def build_model(

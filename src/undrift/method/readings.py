@@ -22,9 +22,11 @@ from .anchors import Anchors, Facts, class_directions
 from .least_squares import Conditioned, Gram, LeastSquares, multiply
 from .scores import (
     SourceScores,
+    as_logits,
     class_probabilities,
     find_border,
     find_midpoint,
+    find_offset,
     fit_temperature,
     measure_auc,
     predict_codes,
@@ -52,6 +54,12 @@ class Evidence:
     temperature: float  # divisor that turns these scores into log odds
     C: float
     lessons: list[dict[str, Lesson]]  # of every target, by teacher
+
+    @property
+    def held_out(self) -> np.ndarray:
+        """Class probabilities of the labelled rows by classifiers that have not seen them."""
+        logits = as_logits(self.source.scores) / self.temperature
+        return class_probabilities(logits + find_offset(logits, self.source.shares), 1.0)
 
     @property
     def codes(self) -> np.ndarray:

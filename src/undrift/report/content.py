@@ -33,6 +33,7 @@ from .evidence import (
     shares,
     term_statistics,
 )
+from .suspects import Suspects, list_suspects
 
 LEAST_MEASURED = 10  # labelled rows that a point of the curve stands for
 COVERAGES = np.arange(1, 21) / 20
@@ -208,6 +209,7 @@ class AdaptationPage:
     changes: Sequence[Change]
     sentence: SentenceModel | None
     coverage: Sequence[CoveragePoint]
+    suspects: Suspects | None
     reproduce: Run
     next: Sequence[str]
 
@@ -247,6 +249,7 @@ def describe_adaptation(given: ReportData) -> AdaptationPage:
         changes=explain_changes(given),
         sentence=pack_sentence_model(given),
         coverage=measure_coverage(given, verdict),
+        suspects=list_suspects(given),
         reproduce=describe_run(given),
         next=advise(verdict, decks),
     )

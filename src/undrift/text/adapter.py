@@ -228,6 +228,10 @@ class TextAdapter(TextModel):
         self.classifier_.update_target(rows, target=target)
         return self
 
+    def predict_held_out(self, documents: Documents) -> tuple[np.ndarray, np.ndarray]:
+        """Predict labelled source documents without their labels: :meth:`MSDAClassifier.predict_held_out`."""
+        return self.classifier_.predict_held_out(self._count_terms(_read_once(documents)))
+
     def ask(
         self,
         documents: Documents,

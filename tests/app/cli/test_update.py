@@ -207,3 +207,23 @@ def test_bad_questions(folder, undrift, model, options, message):
 def test_bad_labels(folder, undrift, model, rows, message):
     write_csv(folder / "ask.csv", rows)
     assert message in check_refused(undrift, folder, update(model))
+
+
+def test_labels_of_the_source_that_look_wrong_are_written(folder, undrift, model):
+    """The file has every column of the source, its row numbers, and what the others say instead."""
+    command = ["ask", model, "books.csv", "--for", "source", "--n", "7", "--out", "check.csv"]
+    status, out, err = undrift(*command)
+    assert (status, err) == (0, "")
+    rows, books = read_csv("check.csv"), read_csv("books.csv")
+    said = " ".join(out.split())
+    assert f"Wrote check.csv: {len(rows)} of 80 labels of books.csv that the other labels contradict" in said
+    assert "Next: correct those that are wrong in books.csv" in said
+    assert list(rows[0]) == ["review", "stars", "row", "learnt_label", "suggested", "probability"]
+    assert 0 < len(rows) <= 7
+    for row in rows:
+        assert row["review"] == books[int(row["row"]) - 1]["review"]
+        assert row["learnt_label"] == row["stars"] != row["suggested"]
+        assert 0.5 <= float(row["probability"]) <= 1
+    write_csv("other.csv", {"review": ["the best of all", "it is the worst"]})
+    said = check_refused(undrift, folder, [*command[:2], "other.csv", *command[3:]])
+    assert said == "other.csv: no row is a labelled one of the fit: give a file of the source"
