@@ -343,7 +343,7 @@ def summarize_teacher(
     errors = {}
     for name, labels in views.items() if scored else ():
         wrong = np.array([spell_label(labels[i]) != spell_label(truth[i, 0]) for i in scored])
-        errors[name] = float(np.average(wrong, weights=truth[scored, 1].astype(float)))
+        errors[name] = Score.measure(wrong, truth[scored, 1].astype(float)).error
     n_wrong = round((n_exchanged + max(n_disagreeing, n_exchanged)) / 2)
     return TeacherSummary(
         len(taught),

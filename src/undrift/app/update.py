@@ -33,6 +33,7 @@ from .labels import (
 )
 from .predict import open_model
 from .stories import name_winner
+from .summary import FileRows
 from .tables import Style, TableError, with_added, write_table
 from .terminal import describe_file
 
@@ -188,19 +189,11 @@ class Learnt:
 
 
 @dataclass(frozen=True)
-class NewBatch:
-    """Rows of a new batch, which has no labels."""
-
-    rows: int
-    bad_rows: int
-
-
-@dataclass(frozen=True)
 class UpdateSummary:
     """What a model learnt of its target: from labels, or from a new batch."""
 
     job: UpdateJob
-    found: Learnt | NewBatch
+    found: Learnt | FileRows  # or the rows of the batch
     before: Score  # the error that was expected without the labels, or of the last batch
     known: Target
     bytes: int  # of the model
@@ -210,7 +203,8 @@ class UpdateSummary:
         if isinstance(self.found, Learnt):
             found = {"labels": str(self.job.labels), **self.found.to_dict()}
         else:
-            found = {"target": str(self.job.input), **asdict(self.found)}
+            rows, bad_rows = self.found.rows, self.found.bad_rows
+            found = {"target": str(self.job.input), "rows": rows, "bad_rows": bad_rows}
         return {
             "model": str(self.job.model),
             "out": str(self.job.out),
@@ -226,7 +220,7 @@ def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> UpdateSu
     path = job.rows
     adapter, name, text = open_updatable(job, path)
     refuse_overwriting(job.out, [path])
-    found: Learnt | NewBatch
+    found: Learnt | FileRows
     if job.labels is not None:
         found, before = _learn_labels(adapter, name, text, job, show_stage)
     else:
@@ -302,7 +296,7 @@ def _measure_error(given: Sequence[GivenLabel], before: np.ndarray, after: np.nd
 
 def _take_batch(
     adapter: TextAdapter, name: str, text: Sequence[str], job: UpdateJob, show_stage: ShowStage
-) -> NewBatch:
+) -> FileRows:
     """Take a new batch of the target, and the reference of later checks."""
     (target,) = read_domains([job.rows], job.reading, text, show_stage)
     show_stage("taking the batch", None)
@@ -316,7 +310,7 @@ def _take_batch(
     adapter.classifier_.update_target(X, target=name)
     references = adapter.facts_.get("references", {})
     adapter.remember(references={**references, name: describe_target(adapter, target.documents)})
-    return NewBatch(target.n_rows, target.n_bad)
+    return FileRows.of(target)
 
 
 def describe_update(summary: UpdateSummary) -> Iterator[str]:

@@ -30,13 +30,13 @@
     };
     const rate = (share) => share === null || share === undefined ? "\u2013" : `${Math.round(100 * share)}%`;
     const tellClasses = ({ shares, shares_interval: intervals, by_class: { expected, measured }, mistakes, error }) => {
-      const rates = measured || expected || {};
-      byId("shares-basis").textContent = measured ? `Recall and precision measured on ${plural(error.n, "label")}` : expected ? "Recall and precision expected" : intervals ? "" : "Shares of the predictions";
+      const rates = measured || expected;
+      byId("shares-basis").textContent = measured ? `Recall and precision measured on ${plural(error.n, "label")}` : "Recall and precision expected";
       byId("shares").tBodies[0].replaceChildren(...Object.entries(shares).map(([label, share]) => {
-        const ends = intervals && intervals[label], own = rates[label] || {};
+        const ends = intervals[label], own = rates[label];
         const cell = make("td", { class: "number" }, percent(share));
-        const digits = ends && ends[1] - ends[0] < 0.02 ? 1 : 0; /* the ends of a narrow one would be equal */
-        if (ends) cell.append(make("br"), make("small", {}, `${ends.map((end) => (100 * end).toFixed(digits)).join("\u2013")}%`));
+        const digits = ends[1] - ends[0] < 0.02 ? 1 : 0; /* the ends of a narrow one would be equal */
+        cell.append(make("br"), make("small", {}, `${ends.map((end) => (100 * end).toFixed(digits)).join("\u2013")}%`));
         const cells = [own.recall, own.precision].map((of) => make("td", { class: "number" }, rate(of)));
         const row = make("tr", {}, make("th", { scope: "row" }, ...splitName(label)), cell, ...cells);
         return row;
@@ -49,18 +49,17 @@
     };
     const tell = (state) => {
       const { error, expected, before, changed } = state;
-      const isMeasured = Boolean(error && error.measured), isReached = isMeasured && error.n >= session.goal;
-      byId("basis").textContent = isMeasured ? `measured on ${plural(error.n, "label")}` : error && error.error === null ? "not known" : "expected";
-      say(byId("headline"), !error ? "The error is not known yet."
-        : error.error === null ? `The error is not known: expect ${percent(error.low)} to ${percent(error.high)} of the predictions to be wrong.`
-        : isReached ? `${percent(error.error)} of the predictions are wrong (${bounds(error, 95)}).`
+      const isMeasured = error.measured, isReached = isMeasured && error.n >= session.goal;
+      byId("basis").textContent = isMeasured ? `measured on ${plural(error.n, "label")}` : "expected";
+      say(byId("headline"), isReached
+        ? `${percent(error.error)} of the predictions are wrong (${bounds(error, 95)}).`
         : isMeasured ? `So far about ${percent(error.error)} of the predictions are wrong (${bounds(error, 95)}).`
         : `About ${percent(error.error)} of the predictions are expected to be wrong (${bounds(error, 90)}).`);
       say(byId("advice"), state.advice);
       byId("goal").value = isMeasured ? Math.min(error.n, session.goal) : 0;
       const shown = isMeasured ? [["now, measured", error], ["before your labels", before]] : [];
-      if (expected && expected.error !== null) shown.push([isMeasured ? "expected before" : "expected", expected]);
-      if (shown.length) drawErrors(byId("errors-chart"), shown); else byId("errors-chart").replaceChildren();
+      shown.push([isMeasured ? "expected before" : "expected", expected]);
+      drawErrors(byId("errors-chart"), shown);
       byId("difference").textContent = compare(state);
       byId("learnt").textContent = session.can_learn
         ? `${plural(state.n_labels, "label")} saved, ${plural(state.n_learnt, "label")} learnt. Each row is predicted without its own label.`
