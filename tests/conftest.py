@@ -14,6 +14,8 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 import numpy as np
 
+from tests.helpers.browser import open_browser
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
@@ -24,8 +26,8 @@ def data_folder() -> Path:
     return Path(folder)
 
 
-# below `tests`: tests that write files, run commands, clusters and browsers, about a second each
-SLOW = ("app", "distributed", "report/test_browser.py")
+# below `tests`: tests that write files, run commands and clusters, about a second each
+SLOW = ("app", "distributed", "test_hostile_models.py")
 
 
 def pytest_collection_modifyitems(items) -> None:
@@ -34,7 +36,8 @@ def pytest_collection_modifyitems(items) -> None:
     for item in items:
         if os.name != "posix" and item.get_closest_marker("posix"):
             item.add_marker(pytest.mark.skip(reason="signals, terminals and files are those of POSIX"))
-        if any(item.path.is_relative_to(folder / name) for name in SLOW):
+        in_folder = any(item.path.is_relative_to(folder / name) for name in SLOW)
+        if in_folder or item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.slow)
 
 
@@ -127,6 +130,13 @@ def succeed(undrift):
         return out
 
     return command
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real browser; closed with the module, since its loop would be in the way of others."""
+    with open_browser() as own:
+        yield own
 
 
 def pytest_addoption(parser) -> None:

@@ -184,6 +184,7 @@ def test_all_is_what_exists():
         _ = undrift.nothing
 
 
+@pytest.mark.slow
 def test_the_report_is_imported_when_it_is_first_used():
     program = (
         "import sys, undrift; before = 'undrift.report' in sys.modules; "

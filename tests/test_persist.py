@@ -409,6 +409,7 @@ def test_temperatures_that_scores_cannot_be_divided_by_are_refused(path, tempera
         load_model(path)
 
 
+@pytest.mark.slow
 def test_loading_needs_no_other_import(tmp_path):
     """`undrift.persist` knows every class by itself."""
     save_model(MSDA(1).fit(np.eye(3)), tmp_path / "stack.safetensors")

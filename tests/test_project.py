@@ -68,6 +68,7 @@ def test_ci_names_tests_that_exist():
     assert not [name for name in listed if not (ROOT / "tests" / f"{name}.py").exists()]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
 def test_the_quick_start_runs(tmp_path, monkeypatch, capsys):
     """What README shows below its program is what that prints."""
@@ -77,6 +78,7 @@ def test_the_quick_start_runs(tmp_path, monkeypatch, capsys):
     assert names["predictions"].shape == (400,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
 def test_the_python_parts_of_the_first_pages_run(page, tmp_path, monkeypatch, capsys):
@@ -276,6 +278,7 @@ def test_pages_keep_to_their_lengths():
     assert {page for page in prose if "/how-to/" in page and len(prose[page].split()) > 500} == set()
 
 
+@pytest.mark.slow
 def test_a_skipped_test_fails_where_none_may_be(tmp_path):
     """`.ci/run` asks for that, so that nothing is missed for want of data."""
     skipped = "import pytest\n\ndef test_it():\n    pytest.skip()\n"

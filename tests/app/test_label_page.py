@@ -1,6 +1,5 @@
 """The page of `undrift label` in a real browser, against the real server."""
 
-import csv
 import errno
 import os
 import re
@@ -9,7 +8,7 @@ import warnings
 
 import pytest
 
-from tests.helpers.browser import open_browser
+from tests.helpers.review_files import read_csv
 from tests.helpers.topics import NAMES, make_topics
 from undrift.app.label_server import LabelServer
 from undrift.app.labelling import LabelSession
@@ -17,12 +16,6 @@ from undrift.app.labelling import LabelSession
 HOSTILE = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1</script>'
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as own:
-        yield own
 
 
 @pytest.fixture
@@ -108,11 +101,6 @@ def label_rows(page, truth, n):
         press(page, {"negative": "1", "positive": "2"}[truth[page.text_content("#deck-text")]])
 
 
-def read_file(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def test_keys_label_and_everything_follows(opened, serve, adapted):
     server, truth = serve(), adapted[2]
     page = opened(server)
@@ -123,7 +111,7 @@ def test_keys_label_and_everything_follows(opened, serve, adapted):
     assert page.inner_text("#basis") == "expected", "questions measure nothing"
     assert page.inner_text("#deck-help").startswith("Rows are drawn at random, doubtful ones more often.")
     label_rows(page, truth, 6)
-    lines = read_file(server.session.path)
+    lines = read_csv(server.session.path)
     assert [line["label"] for line in lines] == [truth[line["text"]] for line in lines]
     state = server.session.state()
     error = state["error"]
@@ -161,7 +149,7 @@ def test_keys_work_wherever_the_focus_is(opened, serve):
     before = page.inner_text("#deck-place")
     page.keyboard.press("2")
     wait_for_row(page, before)
-    assert [line["label"] for line in read_file(server.session.path)] == ["negative", "positive"]
+    assert [line["label"] for line in read_csv(server.session.path)] == ["negative", "positive"]
     assert opened(server).inner_text("#deck-result") == "2 labels saved before."
 
 
@@ -186,9 +174,9 @@ def test_two_tabs_share_the_session_and_not_the_row(opened, serve):
     assert one.text_content("#deck-text") != two.text_content("#deck-text")
     press(one, "1")
     press(two, "2")
-    assert [line["label"] for line in read_file(server.session.path)] == ["negative", "positive"]
+    assert [line["label"] for line in read_csv(server.session.path)] == ["negative", "positive"]
     press(one, "u")
-    assert [line["label"] for line in read_file(server.session.path)] == ["positive"]
+    assert [line["label"] for line in read_csv(server.session.path)] == ["positive"]
 
 
 def test_a_server_that_is_gone_is_said_and_another_goes_on(opened, serve, adapted):
@@ -220,7 +208,7 @@ def test_a_full_disk_is_said_and_the_key_can_be_pressed_again(opened, serve, fai
     assert not server.session.path.exists()
     monkeypatch.undo()
     press(page, "1")
-    assert [line["label"] for line in read_file(server.session.path)] == ["negative"]
+    assert [line["label"] for line in read_csv(server.session.path)] == ["negative"]
 
 
 def test_a_screen_reader_has_a_name_for_everything_and_hears_every_result(opened, serve):
@@ -394,6 +382,6 @@ def test_the_page_fits_with_any_number_of_classes(opened, serve, topics, n_class
         assert is_cut == ("gradient" in keys.evaluate("(list) => getComputedStyle(list).backgroundImage"))
         edges = "(b) => parseFloat(getComputedStyle(b).borderBottomWidth)"
         assert keys.locator("button").first.evaluate(edges) > 3
-    lines = read_file(server.session.path)
+    lines = read_csv(server.session.path)
     assert [line["label"] for line in lines] == [truth[line["text"]] for line in lines]
     assert len(lines) == 6

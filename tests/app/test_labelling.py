@@ -1,7 +1,6 @@
 """A labelling session: what it asks, saves, learns and measures."""
 
 import copy
-import csv
 import errno
 import warnings
 
@@ -10,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from tests.helpers.review_files import read_csv
 from tests.helpers.topics import make_topics
 from undrift.app.labelling import LabelSession, advise, set_goal
 from undrift.results import Score, measure_margins
@@ -46,16 +46,11 @@ def label_rows(session, truth, n):
     return rows
 
 
-def read_file(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def test_every_answer_is_in_the_file_at_once_and_other_lines_stay(start, adapted):
     session, truth = start(), adapted[2]
     for n in range(1, 4):
         label_rows(session, truth, 1)
-        lines = read_file(session.path)
+        lines = read_csv(session.path)
         assert len(lines) == n
     assert [line["label"] for line in lines] == [truth[line["text"]] for line in lines]
     assert {(line["sampled"], line["weight"]) for line in lines} == {("predictions", "")}
@@ -64,7 +59,7 @@ def test_every_answer_is_in_the_file_at_once_and_other_lines_stay(start, adapted
     again = start()
     label_rows(again, truth, 1)
     assert len(again.answers) == 4
-    assert read_file(again.path)[-1]["text"] == "a text of another file"
+    assert read_csv(again.path)[-1]["text"] == "a text of another file"
     session = start()
     session.path.write_text("text,label\nmine,positive\n", encoding="utf-8")
     with pytest.raises(ValueError, match="another program changed"):
@@ -117,7 +112,7 @@ def test_questions_come_first_and_every_other_row_measures(start, adapted):
     assert session.state()["error"]["measured"] is False
     label_rows(session, truth, 6)
     assert session.state()["error"]["n"] == 6
-    lines = read_file(session.path)
+    lines = read_csv(session.path)
     assert [line["sampled"] for line in lines] == ["predictions"] * 5 + ["estimate"] * 6
     weights = [float(line["weight"]) for line in lines[5:]]
     assert_allclose(weights, [given.weight for given in session.answers.values()][5:], rtol=1e-5)
@@ -155,7 +150,7 @@ def test_undo_takes_back_label_file_and_error(start, adapted):
     for _ in range(QUESTIONS + 3):
         session.undo()
     assert session.undo() is None
-    assert read_file(session.path) == []
+    assert read_csv(session.path) == []
     assert not session.state()["error"]["measured"]
 
 
@@ -194,7 +189,7 @@ def test_a_full_disk_loses_nothing_and_claims_nothing(start, fail, monkeypatch):
     assert (session.path.read_text(), session.state()) == (saved, state)
     monkeypatch.undo()
     session.answer(row, "positive")
-    assert [line["label"] for line in read_file(session.path)] == ["negative", "positive"]
+    assert [line["label"] for line in read_csv(session.path)] == ["negative", "positive"]
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,7 @@ def posterior_by_hand(target, source, is_class, slope=1.9, spread_of_loss=0.21, 
     return table.sum(axis=1), (table * midpoints).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "separation"), [(80, 1.2), (400, 1.2), (400, 0.2), (400, 8.0)])
 def test_the_posterior_is_that_of_the_model(rng, n, separation):
     target, _ = draw_scores(rng, n, 0.8, midpoint=0.2)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from tests.helpers.browser import open_browser
 from tests.helpers.commands import run_command
 from tests.report.test_evidence import weighted_interval
 from undrift.report import Report
@@ -18,12 +17,6 @@ from undrift.results import gain_interval
 from undrift.text import TermVectorizer
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as own:
-        yield own
 
 
 @pytest.fixture(scope="module")

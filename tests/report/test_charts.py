@@ -38,12 +38,6 @@ def few_rows():
     return X, y.tolist(), make_rows(40, 1)[0]
 
 
-def report_on(rows, **options):
-    X, y, Z = rows
-    model = MSDAClassifier(1, 0.5, random_state=0, **options).fit(X, y, Z)
-    return adaptation_report(model, X, y, Z)
-
-
 def shown_text(report):
     page = re.sub(r"<(script|style)\b.*?</\1>", "", report.to_html(), flags=re.DOTALL)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", re.sub("</?code>", "", page)))

@@ -6,19 +6,12 @@ import re
 import numpy as np
 import pytest
 
-from tests.helpers.browser import open_browser
 from tests.helpers.topics import NAMES
 from tests.report.test_browser import Opened, score_sentence, texts_of_drawings
 from undrift.report.charts import colour_of
 
 pytestmark = pytest.mark.browser
 SCREENS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as own:
-        yield own
 
 
 @pytest.fixture(scope="module")

@@ -106,6 +106,7 @@ def adapt(folder, *more):
     return summary, (folder / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_adapt_writes_the_report_it_is_asked_for(two_files):
     summary, html = adapt(two_files, "--target-label", "label")
     assert summary["report"] == str(two_files / "report.html")

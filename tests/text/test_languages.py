@@ -253,6 +253,7 @@ def test_labels_are_carried_over_to_another_language(adapter, chinese):
     assert not [term for term in adapter.terms_ if term.strip().isascii() and term.strip().isalpha()]
 
 
+@pytest.mark.slow
 def test_a_loaded_model_predicts_without_the_encoder(adapter, chinese, tmp_path):
     path = tmp_path / "model.safetensors"
     save_model(adapter, path)

@@ -7,7 +7,6 @@ from itertools import permutations
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.linear_model import Ridge
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
@@ -100,14 +99,6 @@ def transferred(corpus, rows, source, target, C):
     return svm(Z, C).fit(Z, y).predict(of_part(corpus, rows, target, "test")[0])
 
 
-def transferred_by_least_squares(corpus, rows, source, target, C):
-    """Predictions of the target's test rows by ridge regression of signs on the source's train rows."""
-    Z, y = of_part(corpus, rows, source, "train")
-    signs = np.where(y == y.max(), 1.0, -1.0)
-    scores = Ridge(1 / (C * authors_C(Z))).fit(Z, signs).predict(of_part(corpus, rows, target, "test")[0])
-    return np.where(scores > 0, y.max(), y.min())
-
-
 def split_by_domain(corpus, stacked):
     """Rows of each domain out of all rows."""
     edges = np.cumsum([len(own) for own in corpus.domains.values()])[:-1]
@@ -152,17 +143,3 @@ def msda(corpus, noise, n_layers):
     present = {name: (X > 0).astype(float) for name, X in dense(corpus).items()}
     _, *hidden = msda_layers(corpus, present, noise, n_layers)
     return joined([dense(corpus), *hidden])
-
-
-def centred_alike(layers):
-    """``[h^0, ..., h^l]``, each less the mean of its domain, and of mean square length 1 over all rows."""
-    centred = [{name: h - h.mean(axis=0) for name, h in layer.items()} for layer in layers]
-    lengths = [
-        np.sqrt(np.mean(np.vstack(list(layer.values())) ** 2) * layer["books"].shape[1]) for layer in centred
-    ]
-    return joined(
-        [
-            {name: h / length for name, h in layer.items()}
-            for layer, length in zip(centred, lengths, strict=True)
-        ]
-    )

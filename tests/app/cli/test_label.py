@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.helpers.review_files import read_csv
 from undrift import load_model, save_model
 
 
@@ -59,11 +60,6 @@ def label_rows(address, truth, n):
     return state
 
 
-def read_labels(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.posix
 def test_killed_and_run_again_it_goes_on_and_ctrl_c_writes_everything(folder, adapted):
     truth, labels = adapted[2], folder / "kitchen.labels.csv"
@@ -71,7 +67,7 @@ def test_killed_and_run_again_it_goes_on_and_ctrl_c_writes_everything(folder, ad
         label_rows(address, truth, 7)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert len(read_labels(labels)) == 7
+    assert len(read_csv(labels)) == 7
     with run_label(folder, "kitchen.model", "kitchen.csv") as (process, address):
         assert ask(address, "state")["n_labels"] == 7
         state = label_rows(address, truth, 5)
@@ -79,12 +75,9 @@ def test_killed_and_run_again_it_goes_on_and_ctrl_c_writes_everything(folder, ad
         said, _ = process.communicate(timeout=120)
     assert process.returncode == 0, said
     assert f"Error, measured on 7 labels: {state['error']['error']:.1%}" in said
-    assert [line["label"] for line in read_labels(labels)] == [
-        truth[line["text"]] for line in read_labels(labels)
-    ]
+    assert [line["label"] for line in read_csv(labels)] == [truth[line["text"]] for line in read_csv(labels)]
     updated = load_model(folder / "kitchen-labelled.model")
-    with open(folder / "kitchen.predictions.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(folder / "kitchen.predictions.csv")
     texts = [row["text"] for row in rows]
     assert texts == adapted[1]
     assert [row["prediction"] for row in rows] == updated.predict(texts).tolist()
