@@ -135,9 +135,9 @@ def main() -> None:
     causes: dict[str, Counter] = {}
     for pair in args.pairs:
         for kind, check in draw_batches(corpus, pair, args):
-            alarms.setdefault(kind, []).append(check["drifted"])
-            found = [name for name in MEASURES if check[name]["drifted"]]
-            causes.setdefault(kind, Counter()).update(found)
+            alarms.setdefault(kind, []).append(check.drifted)
+            differing = [name for name in MEASURES if check.measures[name].drifted]
+            causes.setdefault(kind, Counter()).update(differing)
         print(f"{pair}: " + ", ".join(f"{kind} {np.mean(v):.1%}" for kind, v in alarms.items()), flush=True)
     rows = []
     for kind, values in alarms.items():

@@ -39,7 +39,9 @@ def test_a_prediction_with_exactly_the_least_confidence_stays():
     p = np.array([[0.25, 0.75], [0.375, 0.625]])
     predictions = Predictions(["a", "b"], np.array([1, 1]), np.zeros(2), p, np.ones(2, dtype=int))
     assert predictions.columns(["prediction"], 0.75)["prediction"].tolist() == ["b", None]
-    assert predictions.count(0.75).tolist() == [0, 2, 1, 0]
+    counted = predictions.count(0.75)
+    assert counted.per_class.tolist() == [0, 2]
+    assert (counted.n_doubtful, counted.unknown_rows) == (1, 0)
 
 
 def test_texts_without_a_known_term_have_the_class_shares_and_no_prediction(tmp_path, reviews):

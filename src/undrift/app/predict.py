@@ -319,8 +319,8 @@ def _holds_labelled(classifier: Classifier, target: str, X: Matrix, share: float
         return False
     labelled, _ = classifier.list_labelled(target)
     keys = set(list_row_keys(labelled, np.zeros(labelled.shape[0], dtype=int)))
-    found = keys & set(list_row_keys(X.astype(labelled.dtype), np.zeros(X.shape[0], dtype=int)))
-    return len(keys) > 0 and len(found) > MOST_LABELLED * share * len(keys)
+    known = keys & set(list_row_keys(X.astype(labelled.dtype), np.zeros(X.shape[0], dtype=int)))
+    return len(keys) > 0 and len(known) > MOST_LABELLED * share * len(keys)
 
 
 def _predict_groups(

@@ -193,23 +193,23 @@ class UpdateSummary:
     """What a model learnt of its target: from labels, or from a new batch."""
 
     job: UpdateJob
-    found: Learnt | FileRows  # or the rows of the batch
+    result: Learnt | FileRows  # or the rows of the batch
     before: Score  # the error that was expected without the labels, or of the last batch
     known: Target
     bytes: int  # of the model
 
     def to_dict(self) -> dict[str, object]:
         """Return everything, ready for JSON."""
-        if isinstance(self.found, Learnt):
-            found = {"labels": str(self.job.labels), **self.found.to_dict()}
+        if isinstance(self.result, Learnt):
+            result = {"labels": str(self.job.labels), **self.result.to_dict()}
         else:
-            rows, bad_rows = self.found.rows, self.found.bad_rows
-            found = {"target": str(self.job.input), "rows": rows, "bad_rows": bad_rows}
+            rows, bad_rows = self.result.rows, self.result.bad_rows
+            result = {"target": str(self.job.input), "rows": rows, "bad_rows": bad_rows}
         return {
             "model": str(self.job.model),
             "out": str(self.job.out),
             "expected_error_before": self.before.to_dict() | {"known": True},
-            **found,
+            **result,
             **self.known.to_dict(),
             "bytes": self.bytes,
         }
@@ -220,16 +220,16 @@ def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> UpdateSu
     path = job.rows
     adapter, name, text = open_updatable(job, path)
     refuse_overwriting(job.out, [path])
-    found: Learnt | FileRows
+    result: Learnt | FileRows
     if job.labels is not None:
-        found, before = _learn_labels(adapter, name, text, job, show_stage)
+        result, before = _learn_labels(adapter, name, text, job, show_stage)
     else:
         before = Target.of(adapter.classifier_, name).expected
-        found = _take_batch(adapter, name, text, job, show_stage)
+        result = _take_batch(adapter, name, text, job, show_stage)
     show_stage("saving the model", None)
     save_model(adapter, job.out, updatable=True)
     known = Target.of(adapter.classifier_, name)
-    return UpdateSummary(job, found, before, known, job.out.stat().st_size)
+    return UpdateSummary(job, result, before, known, job.out.stat().st_size)
 
 
 def _learn_labels(
@@ -315,20 +315,20 @@ def _take_batch(
 
 def describe_update(summary: UpdateSummary) -> Iterator[str]:
     """Say what was learnt, what that changed, where the model is, and what to do next."""
-    job, found, known = summary.job, summary.found, summary.known
-    if isinstance(found, Learnt):
-        verb = "is" if found.n_unmatched == 1 else "are"
-        unmatched = f"; {found.n_unmatched:,} of their texts {verb} not among the rows of the model"
+    job, result, known = summary.job, summary.result, summary.known
+    if isinstance(result, Learnt):
+        verb = "is" if result.n_unmatched == 1 else "are"
+        unmatched = f"; {result.n_unmatched:,} of their texts {verb} not among the rows of the model"
         yield (
-            f"Learnt {count(found.n_labels, 'label')}{unmatched if found.n_unmatched else ''}. "
-            f"{found.n_changed:,} of {found.n_rows:,} predictions changed."
+            f"Learnt {count(result.n_labels, 'label')}{unmatched if result.n_unmatched else ''}. "
+            f"{result.n_changed:,} of {result.n_rows:,} predictions changed."
         )
-        yield _describe_measured(found.errors, summary.before)
+        yield _describe_measured(result.errors, summary.before)
     else:
-        yield f"Took {count(found.rows, 'row')} of {job.input} as the new batch."
+        yield f"Took {count(result.rows, 'row')} of {job.input} as the new batch."
         yield f"{known.expected.say().capitalize()}, expected."
     yield f"Class shares: {list_shares(known.shares, known.intervals)}."
-    if isinstance(found, Learnt):
+    if isinstance(result, Learnt):
         yield name_winner(known.readings)
     yield f"Wrote {describe_file(str(job.out))}."
     yield "Next: predict with it:"
