@@ -10,7 +10,9 @@ from undrift.method.judge import tell_taught
 from undrift.method.scores import SHARES
 from undrift.method.settings import Settings, VoteSettings
 from undrift.method.stories import (
+    SAME_MIX,
     SOURCE_ONLY,
+    UNMOVED,
     Story,
     mix_shares,
     tell_known,
@@ -83,6 +85,14 @@ def test_several_classes_have_the_estimated_and_the_source_s_mix():
     votes = SETTINGS.votes
     assert_array_equal(stories[3].votes, [votes.estimated + votes.flat] * 2)
     assert_array_equal(stories[4].votes, [votes.near] * 2)
+
+
+@pytest.mark.parametrize("only", [UNMOVED, SAME_MIX])
+def test_one_story_may_vote_alone(only):
+    settings = Settings(votes=VoteSettings(only=only))
+    (story,) = tell_stories([0, 1], np.array([0.5, 0.5]), [posterior_of(0.6)], settings)
+    assert story.name == only
+    assert_array_equal(story.votes, [1])
 
 
 def test_all_shares_known_leave_one_story():

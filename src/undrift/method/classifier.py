@@ -318,10 +318,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         settings = _DEFAULTS
         votes = settings.votes
         if self.center != "classes":
-            centred, unmoved = (1.0, 0.0) if self.center == "domains" else (0.0, 1.0)
-            votes = replace(
-                votes, source_only=0.0, unmoved=unmoved, centred=centred, estimated=0.0, near=0.0, flat=0.0
-            )
+            votes = replace(votes, only="same mix" if self.center == "domains" else "unmoved")
         rounds = settings.rounds if self.self_training else replace(settings.rounds, portions=())
         layers = replace(settings.layers, ridge=self.ridge, n_pivots=self.n_pivots)
         return replace(settings, layers=layers, rounds=rounds, votes=votes)

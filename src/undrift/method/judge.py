@@ -11,7 +11,7 @@ from .jury import Estimate, estimate, find_mix, leave_one_out, mix, weigh
 from .readings import Evidence, Reading, read
 from .scores import SHARES, find_posteriors
 from .settings import Settings
-from .stories import LABELLED, SOURCE_ONLY, Story, mix_shares, tell_known, tell_stories
+from .stories import LABELLED, SOURCE_ONLY, UNMOVED, Story, mix_shares, tell_known, tell_stories
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def judge(evidence: Evidence, settings: Settings, last: Verdict | None = None) -
     `last` is the verdict on the same rows with other labels: what it said before any label serves again.
     """
     if not evidence.groups:
-        story = Story("unmoved", "Rows are predicted as those of the source.", np.zeros(0))
+        story = Story(UNMOVED, "Rows are predicted as those of the source.", np.zeros(0))
         readings = [read(evidence, story, settings)]
         return Verdict(readings, np.zeros((0, 1)), [], [], [story], readings)
     facts, least = evidence.facts, settings.votes.least

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, log_expit, logit, softmax
+from scipy.stats import norm
 
 from .settings import VoteSettings
 
 _LEAST = 1e-6  # probability, so that logarithms stay finite
 _N_DRAWS = 100  # of a correction
-_CORRECTIONS = np.linspace(-6, 6, 241)  # of the log odds of an error
+_CORRECTIONS = np.linspace(-10, 10, 401)  # of the log odds that a row is wrong
 
 
 def weigh(votes: np.ndarray, p: np.ndarray, n_classes: int, doubt: float) -> np.ndarray:
@@ -155,17 +156,17 @@ def _correct_doubt(
     """Return the probability of every row to be wrong, and the interval of their mean.
 
     A row is wrong with the log odds of its doubt plus a correction, the same for all rows, which labels tell.
-    Labels that are learnt lower the error, by up to `learnt_gain`. `labelled_doubt` are the doubts of
-    labelled rows.
+    Before labels it is such that the log odds of the error are normal around those of the mean doubt.
+    `labelled_doubt` are the doubts of labelled rows.
     """
     odds, labelled_odds = (logit(np.clip(each, 1e-3, 1 - 1e-3)) for each in (doubt, labelled_doubt))
     errors = np.array([expit(odds + correction).mean() for correction in _CORRECTIONS])
     likelihood = log_expit(np.where(is_wrong, 1, -1) * (labelled_odds + _CORRECTIONS[:, None])).sum(axis=1)
-    prior = -((_CORRECTIONS / settings.error_spread) ** 2) / 2
-    spread_out = np.cumsum(_normalize(settings.interval_trust * likelihood + prior))
-    low, high = np.interp([0.05, 0.95], spread_out, errors)
+    gap = logit(errors) - logit(expit(odds).mean())
+    prior = norm.logpdf(gap, scale=settings.error_spread) + np.log(np.gradient(gap))
+    weights = _normalize(settings.interval_trust * likelihood + prior)
+    low, high = np.interp([0.05, 0.95], np.cumsum(weights) - weights / 2, errors)
     if len(labelled_doubt):
         weights = _normalize(likelihood + prior)
         doubt = sum(w * expit(odds + correction) for w, correction in zip(weights, _CORRECTIONS, strict=True))
-        low *= 1 - settings.learnt_gain
     return doubt, float(min(low, doubt.mean())), float(max(high, doubt.mean()))

@@ -65,22 +65,19 @@ class ShareSettings:
 class VoteSettings:
     """Votes of the readings before any label, and how labels change them."""
 
-    source_only: float = 1.0  # of logistic regression on the input
-    source_only_C: float = 25.0  # its C, for rows of mean square norm 1
-    unmoved: float = 1.0  # of the story that words kept their meaning
-    centred: float = 1.0  # of the story that the mix of classes is the same
-    estimated: float = 2.0  # of the stories of shares together, by what the scores say
+    only: Literal["unmoved", "same mix"] | None = None  # the story that votes alone
+    source_only_C: float = 25.0  # of logistic regression on the input, for rows of mean square norm 1
+    estimated: float = 2.0  # of the stories of shares together, by what the scores say; others have 1 each
     near: float = 0.2  # the same, by how near they are to the source's
     flat: float = 0.2  # the same, all alike
     tempering: float = 0.5  # power of the posterior of the shares
     n_shares: int = 10  # on the grid of two classes
     doubt: float = 0.2  # part of a reading's probability that is spread over all classes
     spread: float = 1.0  # standard deviation of the error of the mixture's log odds, one for each class
-    error_spread: float = 1.2  # standard deviation of the error of the log odds of a wrong prediction
+    error_spread: float = 1.2  # standard deviation of the log odds of the error, around those expected
     labelled: float = 25.0  # labels whose own mix counts as much as the stories together
     batch: float = 20.0  # rows that the mix of the fit counts as, when that of a batch is found
     interval_trust: float = 0.4  # of a label in an interval: labelled rows are not drawn independently
-    learnt_gain: float = 0.2  # part of the errors that learning labels may remove
     least: float = 0.01  # votes below which a story is not read, or no longer once labels have spoken
 
 

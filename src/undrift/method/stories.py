@@ -10,7 +10,7 @@ from scipy.special import logit
 
 from .settings import Settings, VoteSettings
 
-SOURCE_ONLY = "source only"
+SOURCE_ONLY, UNMOVED, SAME_MIX = "source only", "unmoved", "same mix"
 LABELLED = "labels"  # the story of the mix that labels show
 _LEAST_SHARE = 1e-3  # of a story, so that no class is excluded
 
@@ -42,20 +42,22 @@ def tell_stories(
         Story(
             SOURCE_ONLY,
             "Words mean what they mean in the source, and words that only the target has mean nothing.",
-            np.full(n, votes.source_only),
+            np.ones(n),
         ),
         Story(
-            "unmoved",
+            UNMOVED,
             "Words mean what they mean in the source. The mix of classes follows from them.",
-            np.full(n, votes.unmoved),
+            np.ones(n),
         ),
         Story(
-            "same mix",
+            SAME_MIX,
             "The mix of classes is as in the source, and words moved.",
-            np.full(n, votes.centred),
+            np.ones(n),
             is_centred=True,
         ),
     ]
+    if votes.only is not None:
+        return [story for story in stories if story.name == votes.only]
     if len(classes) == 2:
         return stories + _tell_grid(classes, source, posteriors, votes)
     grid = np.linspace(0, 1, posteriors[0].shape[1])

@@ -479,6 +479,8 @@ def _compare_with_chance(verdict: Verdict) -> Verdict:
         return verdict
     guess = f"always answering {name_class(chance.label)} is wrong for {write_percent(chance.error)}"
     if not chance.is_as_good(score.error):
+        if not errors:  # an interval without labels is wide on any page
+            return verdict
         sure = f"{verdict.sure} It is not certain that this is better than chance: {guess}."
         return replace(verdict, sure=sure.strip())
     written, verb = f"about {write_percent(score.error)}", "are expected to be"
