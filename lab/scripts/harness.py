@@ -98,6 +98,42 @@ def peak_gigabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
+# tells the largest memory of the process that it runs in; that of a parent counts in the usage of a child
+LAUNCH = """
+import atexit, runpy, sys
+
+def tell():
+    with open("/proc/self/status") as file:
+        print(*(line.split()[1] for line in file if line.startswith("VmHWM")), file=sys.stderr)
+
+atexit.register(tell)
+runpy.run_module("undrift", run_name="__main__", alter_sys=True)
+"""
+
+
+def run_undrift(
+    folder: Path, arguments: Sequence[str], version: Path | None = None
+) -> tuple[dict, dict[str, float]]:
+    """Run a command of undrift in a folder; return its JSON, and `seconds`, `cpu_seconds` and `gigabytes`.
+
+    It is that of this checkout, or of the checkout `version`.
+    """
+    source = (version or Path(__file__).parents[2]).resolve() / "src"
+    paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, "-c", LAUNCH, *arguments, "--json"]
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout), {
+        "seconds": seconds,
+        "cpu_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "gigabytes": int(done.stderr.split()[-1]) * 1024 / 1e9,
+    }
+
+
 def print_record(record: dict) -> None:
     """Print a contender's record for the process that started it."""
     print(json.dumps({**record, "peak_gigabytes": peak_gigabytes()}))

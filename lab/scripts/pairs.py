@@ -13,10 +13,6 @@ mostly positive, into a second one: class shares are then estimated for each.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from harness import add_store, data_folder, report, store
+from harness import add_store, data_folder, report, run_undrift, store
 
 from undrift.method import Settings
 
@@ -36,17 +32,6 @@ PAIRS = [
     "baby:music",
     "video:camera_photo",
 ]
-# tells the largest memory of the process that it runs in; that of a parent counts in the usage of a child
-LAUNCH = """
-import atexit, runpy, sys
-
-def tell():
-    with open("/proc/self/status") as file:
-        print(*(line.split()[1] for line in file if line.startswith("VmHWM")), file=sys.stderr)
-
-atexit.register(tell)
-runpy.run_module("undrift", run_name="__main__", alter_sys=True)
-"""
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -119,26 +104,16 @@ def measure_rate(n: int = 3000) -> float:
 
 def run_adapt(folder: Path, options: list[str], version: Path | None = None) -> dict:
     """Run `undrift adapt` of this version, or of the checkout `version`."""
-    source = (version or Path(__file__).parents[2]).resolve() / "src"
-    command = [sys.executable, "-c", LAUNCH, "adapt", "--source", "source.csv", "--target", "target.csv"]
-    command += ["--text", "text", "--label", "label", "--target-label", "truth", "--out", "out.csv", "--json"]
-    paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([*command, *options], cwd=folder, env=environment, capture_output=True, text=True)
-    seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    summary = json.loads(done.stdout)
+    command = ["adapt", "--source", "source.csv", "--target", "target.csv", "--text", "text"]
+    command += ["--label", "label", "--target-label", "truth", "--out", "out.csv", *options]
+    summary, cost = run_undrift(folder, command, version)
     target = summary["targets"][0]
     record = {
         "adapted_error": target["adapted_error"],
         "expected_error": (target.get("expected_error") or {}).get("error"),
         "shares": target.get("target_shares"),
         "n_scored": target["scored"],
-        "seconds": seconds,
-        "cpu_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-        "gigabytes": int(done.stderr.split()[-1]) * 1024 / 1e9,
+        **cost,
     }
     if "form" not in summary:  # an earlier version
         return record
