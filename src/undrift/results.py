@@ -6,7 +6,7 @@ Terminal, report, label page and JSON take them from here. Labels are text, in o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -433,3 +433,19 @@ def list_shares(shares: Mapping[Key, float], interval: Mapping[Key, Sequence[flo
     told = pick_frequent(shares)
     rest = [f"{len(shares) - len(told):,} more"] if len(shares) > len(told) else []
     return ", ".join([*(f"{write_class(label)} {written[label]}" for label in told), *rest])
+
+
+def tabulate_shares(
+    predicted: Mapping[Key, float],
+    known: Mapping[Key, float],
+    interval: Mapping[Key, Sequence[float]] | None,
+) -> Iterator[str]:
+    """Write a line for each of the ten most frequent classes: its predicted share, and the known one."""
+    told = pick_frequent(known)
+    width = max(len(str(label)) for label in told)
+    for label, written in zip(predicted, write_shares(predicted.values()), strict=True):
+        if label in told:
+            share = write_share(known[label], interval[label] if interval else None)
+            yield f"  {label!s:<{width}}  {written:>6}  {share}"
+    if len(known) > len(told):
+        yield f"  and {len(known) - len(told):,} more classes (--json has all)"

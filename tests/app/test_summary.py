@@ -108,7 +108,7 @@ def test_more_than_a_few_classes_are_told_one_a_line():
     assert [line.split()[0] for line in lines] == names[2:], "the most frequent ones, in their order"
     assert lines[0] == "  group.2     8.4%  4% (2% to 8%)"
     assert lines[-1] == "  group.11    8.3%  15% (8% to 31%)"
-    assert rest == "  and 2 more classes (--json, or the report)"
+    assert rest == "  and 2 more classes (--json has all)"
     *_, last = describe_class_shares(tell(are_given=True))
     assert last == rest
     (line,) = describe_class_shares(tell(3))

@@ -89,6 +89,16 @@ def test_shares_error_and_classes_follow_from_probabilities(fitted):
         assert error["low"] < error["error"] < error["high"]
 
 
+def test_rows_without_a_known_feature_have_the_shares_of_their_target(fitted):
+    model, targets, _ = fitted
+    rows, n_classes = np.zeros((2, 14)), len(model.classes_)
+    rows[1, 3] = 1
+    for name in (*targets, "source"):
+        shares = model.source_shares_ if name == "source" else list(model.targets_[name]["shares"].values())
+        p = model.fill_unknown(np.full((2, n_classes), -1.0), sp.csr_array(rows), name)
+        assert_allclose(p, [shares, [-1.0] * n_classes])
+
+
 def test_a_class_that_is_never_predicted_has_no_precision():
     (X, y), (Z, _) = draw(150, (0.5, 0.5), 1), draw(100, (0.5, 0.5), 2)
     known = make(target_shares={0: 1.0, 1: 0.0}).fit(X, y, Z).targets_["target"]
@@ -261,7 +271,8 @@ def test_a_class_that_readings_see_very_differently_is_named_in_python_too(fitte
     classes = model.classes_.tolist()
     shares = [dict(zip(classes, given, strict=False)) for given in ([0.02, 0.5, 0.48], [0.07, 0.47, 0.46])]
     readings = [{"weight": 0.5, "agreement": 0.95, "shares": own} for own in shares]
-    doubts = list_doubts(Coverage(130, 0.0, 0.0, 1.0), evidence.source, classes, readings)
+    surest = np.ones(len(classes))
+    doubts = list_doubts(Coverage(130, 0.0, 0.0, 1.0), evidence.source, classes, readings, surest)
     if len(classes) == 2:
         assert "readings-differ" not in doubts
     else:
@@ -273,11 +284,17 @@ def test_a_class_that_readings_see_very_differently_is_named_in_python_too(fitte
 # -- shapes of problems --
 
 
-def test_a_class_that_the_target_lacks_is_not_invented():
+def test_a_class_that_the_target_lacks_is_told_and_not_invented():
     (X, y), (Z, z) = draw(240, (0.4, 0.3, 0.3), 1), draw(200, (0.5, 0.5, 0.0), 2)
     X[np.arange(240), y] += 2
     Z[np.arange(200), z] += 2
-    model = make().fit(X, y, Z)
+    model, doubts = fit_warned(X, y, Z)
+    assert doubts["class-unseen"].startswith("no row of the target is surely 2: such a class may be missing")
+    (Z_all, z_all) = draw(200, (0.4, 0.3, 0.3), 2)
+    Z_all[np.arange(200), z_all] += 2
+    assert "class-unseen" not in fit_warned(X, y, Z_all)[1]
+    assert "class-unseen" not in fit_warned(X, y, Z[:99])[1], "a target of few rows has a doubt of its own"
+    assert "class-unseen" not in fit_warned(X, np.minimum(y, 1), Z[z == 0])[1], "of two classes one is left"
     assert model.target_shares_[0][2] < 0.12
     assert np.mean(model.predict(Z) == 2) < 0.08
     assert np.mean(model.predict(Z) != z) < 0.1

@@ -20,7 +20,7 @@ from undrift.method.asking import (
     list_chances,
     weigh_draws,
 )
-from undrift.method.jury import measure_information, mix
+from undrift.method.jury import estimate, leave_one_out, measure_information, mix, weigh
 from undrift.method.settings import Settings
 from undrift.results import find_suspects
 
@@ -219,6 +219,24 @@ def test_votes_after_labels_are_those_of_bayes_rule_and_leave_the_model_alone():
     assert updated[-1]["name"] == "labels"
     assert updated[-1]["weight"] == pytest.approx(7 / (7 + 25))
     assert sum(reading["weight"] for reading in updated) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("is_own_seen", [False, True])
+def test_a_labelled_row_is_scored_by_votes_that_have_not_seen_its_label(is_own_seen):
+    X, y, Z, z = make_domains(n_classes=3, shift=0.9)
+    model, rows = make().fit(X, y, Z), np.arange(12)
+    verdict = model._last.verdict
+    (prior,), (p,) = verdict.votes, verdict.p
+    given = p[:, rows, z[:12]]
+    after = weigh(prior, given, 3, 0.2)
+    votes = np.tile(after, (12, 1)) if is_own_seen else leave_one_out(prior, given, 3, 0.2)
+    labelled = np.einsum("lr,rlc->lc", votes, p[:, rows])
+    expected = estimate(mix(after, p), labelled, z[:12], Settings().votes)
+    model.update(Z[:12], z[:12])
+    is_told = np.isclose(model.expected_error_[0]["error"], expected.error, atol=1e-6)
+    assert is_told != is_own_seen
+    if is_told:
+        assert_allclose(list(model.target_shares_[0].values()), expected.shares, atol=1e-6)
 
 
 # -- labels move what is said the right way --

@@ -280,6 +280,8 @@ def adapt(
             raise typer.BadParameter(f"Missing option '--label': {first} has the columns {columns}")
         if dry_run:
             summary = terminal.run_job(partial(run_dry, opened))
+            for message in summary.warnings:
+                terminal.show_warning(message)
             terminal.show_summary(summary, describe_dry, as_json=as_json)
             return
         cluster = device if device.startswith(("local", "tcp://", "tls://")) else None

@@ -17,7 +17,7 @@ from ..core import Rows as Matrix
 from ..errors import count, warn
 from ..method import MSDAClassifier, Readings, is_open, list_row_keys
 from ..persist import load_text_model
-from ..results import Target, list_shares, spell_readings
+from ..results import MOST_TOLD, Target, list_shares, spell_readings, tabulate_shares
 from ..text import DistilledText, TextAdapter
 from .domains import find_text, name_domains, open_rows, refuse_overwriting, style_of
 from .drift import N_BATCH, Drift, check_drift, find_reference
@@ -371,11 +371,23 @@ def _describe_batch(batch: BatchResult, start: str) -> Iterator[str]:
     if batch.groups:
         yield predicted
     named = batch.groups or {batch.name: batch.group}
+    is_long = len(batch.counts.predicted_shares) > MOST_TOLD and not start
     for name, group in named.items():
-        said = f"{start}{name}:" if batch.groups else predicted
-        yield f"{said} {_describe_group(group, batch.is_foreign)}"
+        if is_long and not batch.groups and group.reason is None:
+            yield from _tabulate_batch(batch, group.known)
+        else:
+            said = f"{start}{name}:" if batch.groups else predicted
+            yield f"{said} {_describe_group(group, batch.is_foreign)}"
         if group.reason is None:
             yield from tell_stories(group.known.readings, name)
+
+
+def _tabulate_batch(batch: BatchResult, known: Target) -> Iterator[str]:
+    """Say the same of many classes, one a line."""
+    yield "Class shares of these rows, predicted and estimated:"
+    yield from tabulate_shares(batch.counts.predicted_shares, known.shares, known.intervals)
+    if not batch.is_foreign:
+        yield f"Predictions: {known.expected.say()}, expected."
 
 
 def _describe_group(group: Group, is_foreign: bool) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core import Rows
-from ..errors import UndriftWarning, count, warn, write_shares
+from ..errors import UndriftWarning, count, warn
 from ..explain import score_contributions
 from ..inputs import gather_rows, spell_label
 from ..method import is_open
@@ -24,9 +24,8 @@ from ..results import (
     Score,
     Target,
     list_shares,
-    pick_frequent,
+    tabulate_shares,
     write_class,
-    write_share,
 )
 from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
 from .distill import DistilledFile
@@ -531,14 +530,7 @@ def describe_class_shares(target: TargetSummary) -> Iterator[str]:
         yield f"{head}: predicted {list_shares(shares)}; {said}."
         return
     yield f"{head}, predicted and {how}:"
-    told = pick_frequent(known.shares)
-    width = max(map(len, told))
-    for label, predicted in zip(shares, write_shares(shares.values()), strict=True):
-        if label in told:
-            share = write_share(known.shares[label], interval[label] if interval else None)
-            yield f"  {label:<{width}}  {predicted:>6}  {share}"
-    if len(shares) > len(told):
-        yield f"  and {len(shares) - len(told):,} more classes (--json, or the report)"
+    yield from tabulate_shares(shares, known.shares, interval)
 
 
 def choose_next(summary: AdaptSummary) -> Iterator[str]:

@@ -375,7 +375,8 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
                 results = before[name] | results
             else:
                 coverage = measure_coverage(problem.rows[name], labelled)
-                doubts = list_doubts(coverage, evidence.source, classes, readings)
+                surest = verdict.mix(i).max(axis=0)
+                doubts = list_doubts(coverage, evidence.source, classes, readings, surest)
                 results |= {"warnings": list(doubts.values()), "codes": list(doubts)}
                 for code, text in doubts.items():
                     warn(text, code=code)

@@ -23,11 +23,13 @@ _FEW_OF_A_CLASS = 5  # labelled rows
 _MANY_EMPTY = 0.3  # share of a target's rows
 _FAR_APART, _NOTHING_SHARED = 0.5, 0.95  # of a target's nonzero entries, in features without a label
 _OTHER_SCALE = 2.0  # ratio of the lengths of rows
+_SURE = 0.8  # probability that some row of a class has, where the class is there and known by its features
 _LEAST_AUC = 0.65  # area under the ROC curve of held-out labelled rows
 MUCH_DISAGREEMENT = 0.1  # share of rows on which readings of at least these votes differ from the jury
 _SOME_VOTES = 0.1
 _TORN, _LEAST_SPAN = 2.0, 0.02  # ratio and difference of the shares of one of several classes, by readings
 MOST_STORIES = 4  # that are told
+MOST_TOLD = 4  # classes that a doubt names
 _HARDER = 1.5  # expected error of a batch over the one before, for a warning
 
 
@@ -274,7 +276,7 @@ def is_open(readings: Readings) -> bool:
 def describe_torn(readings: Readings) -> str:
     """Name the classes whose shares differ much by reading, with the least and the most."""
     torn = sorted(list_torn(readings).items(), key=lambda item: item[1][0] - item[1][1])
-    return ", ".join(f"{label} ({low:.0%} to {high:.0%})" for label, (low, high) in torn[:MOST_STORIES])
+    return ", ".join(f"{label} ({low:.0%} to {high:.0%})" for label, (low, high) in torn[:MOST_TOLD])
 
 
 @dataclass(frozen=True)
@@ -310,9 +312,16 @@ def sum_rows(X: Rows) -> np.ndarray:
 
 
 def list_doubts(
-    coverage: Coverage, source: SourceScores, classes: Sequence[Label], readings: Readings
+    coverage: Coverage,
+    source: SourceScores,
+    classes: Sequence[Label],
+    readings: Readings,
+    surest: np.ndarray,
 ) -> dict[str, str]:
-    """Return what a user should know of the fit for one target, and what to do: text by code."""
+    """Return what a user should know of the fit for one target, and what to do: text by code.
+
+    `surest` is the largest probability of every class among the rows, by all readings.
+    """
     doubts = dict[str, str]()
     counts = np.bincount(source.codes, minlength=source.n_classes)
     if len(source.codes) >= _FEW_ROWS and (auc := measure_auc(source.scores, source.codes)) < _LEAST_AUC:
@@ -324,6 +333,13 @@ def list_doubts(
     if rare and len(source.codes) >= _FEW_ROWS:
         doubts["few-of-a-class"] = (
             f"few labelled rows are of {', '.join(rare)}: label {_FEW_OF_A_CLASS} at least, or merge classes"
+        )
+    unseen = [repr(label) for label, p in zip(classes, surest, strict=True) if p < _SURE]
+    if unseen and len(classes) > 2 and coverage.n_rows >= _FEW_ROWS:
+        rest = f" and {len(unseen) - MOST_TOLD:,} more" if len(unseen) > MOST_TOLD else ""
+        doubts["class-unseen"] = (
+            f"no row of the target is surely {', '.join(unseen[:MOST_TOLD])}{rest}: such a class may be "
+            f"missing there, or look different (no probability reaches {_SURE:.0%}); label some of its rows"
         )
     if coverage.unseen > _NOTHING_SHARED:
         doubts["nothing-shared"] = (

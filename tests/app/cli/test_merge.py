@@ -62,7 +62,7 @@ def test_a_mean_distance_is_shown_where_labels_are_numbers(starred, succeed):
     assert "away from the label" not in joined
 
 
-def test_a_dry_run_says_what_would_be_read_and_writes_nothing(starred, undrift, succeed):
+def test_a_dry_run_says_what_would_be_read_and_writes_nothing(starred, undrift, succeed, reviews):
     before = {path.name for path in Path.cwd().iterdir()}
     command = [*change_options(ADAPT, text=None, model="m.safetensors"), *MERGE, "--dry-run"]
     assert succeed(*command, "--target-label", "truth").splitlines() == [
@@ -80,3 +80,11 @@ def test_a_dry_run_says_what_would_be_read_and_writes_nothing(starred, undrift, 
     ]
     said = check_refused(undrift, starred, change_options(command, label="star"))
     assert "no column 'star'; did you mean 'stars'?" in said
+    texts, labels = reviews["books"]
+    odd = ["negative", *[label and f"{label}s" for label in labels[1:]]]
+    write_csv(starred / "books.csv", {"review": texts, "stars": odd})
+    status, _, err = undrift(*change_options(ADAPT, text=None), "--dry-run")
+    assert status == 0
+    assert err.startswith(
+        "warning: labels that look alike count as two classes: 'negative' (1) and 'negatives'"
+    )
