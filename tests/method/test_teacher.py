@@ -171,6 +171,21 @@ def test_a_good_teacher_is_followed_and_a_source_is_not_needed():
     assert np.mean(labels[rows] != TARGET[1][rows]) < 0.08
 
 
+def test_the_shares_of_three_classes_are_those_of_a_perfect_teacher():
+    rng, rates = np.random.default_rng(0), np.random.default_rng(1).gamma(0.3, size=(3, 30))
+
+    def draw(n, shares):
+        codes = rng.choice(3, n, p=shares)
+        return rng.poisson(rates[codes]).astype(float), codes
+
+    (X, y), (Z, z) = draw(200, [0.34, 0.33, 0.33]), draw(400, [0.7, 0.2, 0.1])
+    Z[:, :10] += rng.poisson(1.5, size=(400, 10))
+    truth = np.bincount(z) / 400
+    alone, taught = (list(fit(told, (X, y), Z).target_shares_[0].values()) for told in (None, z))
+    assert np.abs(np.array(alone) - truth).max() > 0.03
+    assert np.abs(np.array(taught) - truth).max() < 0.005
+
+
 def test_some_labels_are_enough_and_the_others_count_for_shares():
     labels = np.full(500, None, dtype=object)
     rows = np.argsort(-TARGET[1], kind="stable")[:250]  # all of one class are among them

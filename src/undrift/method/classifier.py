@@ -375,8 +375,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
                 results = before[name] | results
             else:
                 coverage = measure_coverage(problem.rows[name], labelled)
-                surest = verdict.mix(i).max(axis=0)
-                doubts = list_doubts(coverage, evidence.source, classes, readings, surest)
+                doubts = list_doubts(coverage, evidence.source, classes, readings, verdict.mix(i))
                 results |= {"warnings": list(doubts.values()), "codes": list(doubts)}
                 for code, text in doubts.items():
                     warn(text, code=code)

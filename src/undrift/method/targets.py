@@ -316,11 +316,11 @@ def list_doubts(
     source: SourceScores,
     classes: Sequence[Label],
     readings: Readings,
-    surest: np.ndarray,
+    p: np.ndarray,
 ) -> dict[str, str]:
     """Return what a user should know of the fit for one target, and what to do: text by code.
 
-    `surest` is the largest probability of every class among the rows, by all readings.
+    `p` are the class probabilities of its rows, by all readings.
     """
     doubts = dict[str, str]()
     counts = np.bincount(source.codes, minlength=source.n_classes)
@@ -334,7 +334,7 @@ def list_doubts(
         doubts["few-of-a-class"] = (
             f"few labelled rows are of {', '.join(rare)}: label {_FEW_OF_A_CLASS} at least, or merge classes"
         )
-    unseen = [repr(label) for label, p in zip(classes, surest, strict=True) if p < _SURE]
+    unseen = [repr(label) for label, most in zip(classes, p.max(axis=0), strict=True) if most < _SURE]
     if unseen and len(classes) > 2 and coverage.n_rows >= _FEW_ROWS:
         rest = f" and {len(unseen) - MOST_TOLD:,} more" if len(unseen) > MOST_TOLD else ""
         doubts["class-unseen"] = (
