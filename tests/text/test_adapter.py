@@ -2,6 +2,7 @@ import inspect
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -234,3 +235,21 @@ def test_a_later_batch_is_aligned_on_a_copy():
         assert_array_equal(model.predict_proba(batch), before)
         with pytest.raises(ValueError, match="no document of the batch has a term"):
             model.align(["zzz", ""])
+
+
+@pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
+def test_predictions_are_a_table_with_the_index_of_the_documents():
+    adapter = small(random_state=0).fit(BOOKS * 4, OPINIONS * 4, KITCHEN * 4)
+    series = pd.Series([*KITCHEN, "zzz"], index=[f"row {i}" for i in range(len(KITCHEN) + 1)])
+    for model in (adapter, adapter.distill(KITCHEN * 8)):
+        table = model.predict_frame(series)
+        assert list(table) == ["prediction", "probability", "known_terms", "p_bad", "p_good"]
+        assert table.index.tolist() == series.index.tolist()
+        known, p = table["known_terms"] > 0, model.predict_proba(series)
+        assert known.any()
+        assert table["prediction"][known].tolist() == model.predict(series[known]).tolist()
+        assert table["prediction"][~known].isna().all()
+        assert_allclose(table[["p_bad", "p_good"]], p)
+        assert_allclose(table["probability"][known], p[known].max(axis=1))
+        assert table["known_terms"].iloc[-1] == 0
+        assert model.predict_frame(iter(KITCHEN)).index.tolist() == list(range(len(KITCHEN)))

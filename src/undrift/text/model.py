@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
+from ..inputs import spell_label
 from ..method import ExpectedError, MSDAClassifier
 from ..results import Score, list_shares
 from .distill import DistilledClassifier
 from .tokens import check_documents
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class TextModel(ClassifierMixin, BaseEstimator):
@@ -82,6 +86,39 @@ class TextModel(ClassifierMixin, BaseEstimator):
         rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
         p = self.classifier_.predict_proba(rows, target=target, **said)
         return p if said else self.classifier_.fill_unknown(p, rows, target)
+
+    def predict_frame(self, documents: Iterable[str], *, target: str | None = None) -> pd.DataFrame:
+        """Return predictions as a table, with the columns that `undrift predict` adds to a file.
+
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents of the target. The index of a pandas Series is that of the table.
+        target : str, optional
+            Name of their target, where there are several.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `prediction`, missing for a document without a known term; its `probability`; `known_terms`, their
+            number; and ``p_LABEL``, the probability of every class.
+        """
+        import pandas as pd
+
+        index = documents.index if isinstance(documents, pd.Series) else None
+        listed = list(documents)
+        p, rows = self.predict_proba(listed, target=target), self._count_terms(listed)
+        n_known = np.diff(rows.indptr)
+        labels = self.classifier_.predict(rows, target=target).astype(object)
+        codes = np.searchsorted(self.classes_, labels.astype(self.classes_.dtype))
+        labels[n_known == 0] = None
+        columns = {
+            "prediction": labels,
+            "probability": np.take_along_axis(p, codes[:, None], axis=1)[:, 0],
+            "known_terms": n_known,
+        }
+        columns |= {f"p_{spell_label(label)}": p[:, k] for k, label in enumerate(self.classes_)}
+        return pd.DataFrame(columns, index=index)
 
     def score(
         self,
