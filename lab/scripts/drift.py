@@ -14,9 +14,11 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from harness import add_store, draw_share, store
+from sklearn.linear_model import LogisticRegression
 
 PAIRS = [
     "books:kitchen_housewares", "dvd:baby", "electronics:books", "music:electronics", "baby:camera_photo",
@@ -73,21 +75,27 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def start_pair(texts: list[str], target_texts: list[str], n_terms: int):
-    """Return the vocabulary of a pair, and the reference that a model keeps of its target."""
+def start_pair(texts: list[str], y: np.ndarray, target_texts: list[str], n_terms: int):
+    """Return the vocabulary of a pair, what a model keeps of its target, and the directions of its classes.
+
+    The classes are those of a logistic regression on the source, in place of the model.
+    """
     from undrift import TermVectorizer
-    from undrift.app.drift import describe_target
+    from undrift.app.drift import describe_target, keep_terms, span_classes
 
     vectorizer = TermVectorizer(n_terms).fit([*texts, *target_texts])
     adapter = SimpleNamespace(vectorizer_=vectorizer, terms_=vectorizer.terms_)
-    return adapter, describe_target(adapter, target_texts)
+    reference = describe_target(adapter, target_texts)
+    rows = keep_terms(vectorizer.transform(texts), reference["is_known"])
+    p = LogisticRegression(C=25).fit(rows, y).predict_proba(reference["rows"])
+    return adapter, reference, span_classes(reference["rows"], p)
 
 
-def check_batch(adapter, reference: dict, documents: list[str]) -> dict:
+def check_batch(adapter, reference, directions: np.ndarray, documents: list[str]):
     """Check a batch as `undrift predict --check` does."""
     from undrift.app.drift import check_drift
 
-    return check_drift(adapter, reference, documents)
+    return check_drift(adapter, reference, documents, directions)
 
 
 def write_foreign(n: int, rng: np.random.Generator) -> list[str]:
@@ -96,7 +104,7 @@ def write_foreign(n: int, rng: np.random.Generator) -> list[str]:
     return [" ".join(rng.choice(sentences, rng.integers(2, 6))) for _ in range(n)]
 
 
-def draw_batches(corpus, pair: str, args: argparse.Namespace) -> Iterator[tuple[str, dict]]:
+def draw_batches(corpus, pair: str, args: argparse.Namespace) -> Iterator[tuple[str, Any]]:
     """Yield the kind of every batch, and its check."""
     rng = np.random.default_rng([args.seed, args.pairs.index(pair)])
 
@@ -106,9 +114,9 @@ def draw_batches(corpus, pair: str, args: argparse.Namespace) -> Iterator[tuple[
         return [domain.texts[i] for i in rows], domain.y[rows]
 
     source, target = pair.split(":")
-    (texts, _), (target_texts, y) = labelled(source), labelled(target)
+    (texts, y_source), (target_texts, y) = labelled(source), labelled(target)
     n_fit = min(args.fit, len(target_texts) * 3 // 4)
-    check = partial(check_batch, *start_pair(texts, target_texts[:n_fit], args.terms))
+    check = partial(check_batch, *start_pair(texts, y_source, target_texts[:n_fit], args.terms))
     same, y = target_texts[n_fit:], y[n_fit:]
     others = {name: labelled(name)[0] for name in corpus.domains if name != target}
     least, most = args.sizes

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from undrift.app.drift import check_drift, describe_target, measure_unseen
+from undrift.app.drift import (
+    check_drift,
+    describe_target,
+    find_class_directions,
+    measure_unseen,
+    span_classes,
+)
 from undrift.text import TermVectorizer
 
 WORDS = [f"w{i}" for i in range(4000)]
@@ -78,3 +84,30 @@ def test_drift_is_a_rare_chance_and_a_difference_that_counts(rng, set_limits, p,
     set_limits(_compare=lambda *given: p, _mean=lambda *given: next(means))
     checked = check_drift(model, describe_target(model, fit), fit[:10]).to_dict()
     assert (len(checked["reasons"]), checked["drifted"]) == (found, found > 0)
+
+
+def test_another_mix_of_classes_is_no_drift_and_other_words_are():
+    """Classes prefer other words; a batch of the other mix differs along the classes alone."""
+    rng = np.random.default_rng(3)
+
+    def draw(n, share, tilt=0.0):
+        is_second = np.arange(n) < share * n
+        return [draw_documents(rng, 1, tilt + 0.3 * (1 - 2 * second))[0] for second in is_second]
+
+    fit = draw(600, 0.5)
+    model = make_model(fit)
+    reference = describe_target(model, fit)
+    order = np.random.default_rng(0).permutation(600)[: reference["rows"].shape[0]]
+    p = np.eye(2)[(order < 300).astype(int)]
+    directions = span_classes(reference["rows"], p)
+    assert_allclose(directions.T @ directions, np.eye(1), atol=1e-6)
+    model.classifier_ = SimpleNamespace(predict_proba=lambda X, target: p)
+    assert_allclose(find_class_directions(model, reference, "shop"), directions)
+    other_mix = draw(300, 0.1)
+    assert check_drift(model, reference, other_mix).drifted
+    assert not check_drift(model, reference, other_mix, directions).drifted
+    other_words = [
+        text.replace("w1 ", "w3900 ").replace("w2 ", "w3901 ").replace("w5 ", "w3902 ")
+        for text in draw(300, 0.5)
+    ]
+    assert check_drift(model, reference, other_words, directions).drifted

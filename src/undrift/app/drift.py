@@ -4,8 +4,9 @@ Two numbers of every row are compared. The first is the share of its terms that 
 second is its position along the difference of the batch and the fit: half of the batch gives the direction,
 and the other half is compared. Rows of the fit are measured as if they were new, without the terms that they
 alone contain and without their part of the mean. So they are exchangeable with new rows of the same kind, and
-a rank test (Mann and Whitney) keeps its level. `lab/scripts/drift.py` measures false alarms, and how often
-other domains are noticed.
+a rank test (Mann and Whitney) keeps its level. What tells the classes apart, as far as the model knows it, is
+left out of the difference, since predictions follow another mix of classes. A large change of it is noticed.
+`lab/scripts/drift.py` measures false alarms, and how often other domains are noticed.
 """
 
 from __future__ import annotations
@@ -129,8 +130,29 @@ def find_reference(model: TextModel, target: str) -> Reference:
     return reference
 
 
-def check_drift(model: TextModel, reference: Reference, documents: Sequence[str]) -> Drift:
-    """Compare documents, a sample of a batch, with the fit."""
+def find_class_directions(model: TextModel, reference: Reference, target: str) -> np.ndarray:
+    """Return orthonormal directions along which the classes differ in the fit: (n_terms, n_classes - 1).
+
+    Classes are those that the model predicts for the rows of the reference, by their probabilities.
+    """
+    length = getattr(model.vectorizer_, "length", 1.0)
+    rows = reference["rows"]
+    p = model.classifier_.predict_proba(sparse.csr_array(rows * np.float32(length)), target=target)
+    return span_classes(rows, p)
+
+
+def span_classes(rows: sparse.csr_array, p: np.ndarray) -> np.ndarray:
+    """Return orthonormal directions along which rows of class probabilities `p` differ by class."""
+    return np.linalg.qr(rows.T @ (p - p.mean(axis=0))[:, 1:])[0]
+
+
+def check_drift(
+    model: TextModel, reference: Reference, documents: Sequence[str], directions: np.ndarray | None = None
+) -> Drift:
+    """Compare documents, a sample of a batch, with the fit.
+
+    Differences along `directions`, those of the classes, do not count.
+    """
     documents = [documents[i] for i in np.random.default_rng(0).permutation(len(documents))]
     is_known, fitted = reference["is_known"], reference["unseen_terms"]
     unseen = measure_unseen(model, documents, np.array(model.terms_, dtype=object)[is_known])
@@ -139,16 +161,22 @@ def check_drift(model: TextModel, reference: Reference, documents: Sequence[str]
     p = _compare(unseen, fitted)
     unknown = Measure(batch, fit, p, drifted=p < LEVEL and batch - fit >= LEAST_UNSEEN)
     rows = keep_terms(model.vectorizer_.transform(documents), is_known).astype(np.float32)
-    first, second = _project(rows, reference)
+    if directions is None:
+        directions = np.zeros((rows.shape[1], 0))
+    first, second = _project(rows, reference, directions)
     p, beyond = _compare(first, second), _mean(first > np.median(second))
     return Drift({"unseen_terms": unknown, "difference": Measure(beyond, 0.5, p, drifted=p < LEVEL)})
 
 
-def _project(rows: sparse.csr_array, fit: Reference) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions of half of the rows, and of the reference, along the other half's difference."""
+def _project(rows: sparse.csr_array, fit: Reference, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions of half of the rows, and of the reference, along the other half's difference.
+
+    The difference is orthogonal to the directions.
+    """
     centre = np.asarray(rows[::2].mean(axis=0)).ravel()
+    along = directions @ (directions.T @ (centre - fit["mean"]))
     others = (fit["n"] * (fit["rows"] @ fit["mean"]) - fit["squares"]) / max(fit["n"] - 1, 1)
-    return rows[1::2] @ (centre - fit["mean"]), fit["rows"] @ centre - others
+    return rows[1::2] @ (centre - fit["mean"] - along), fit["rows"] @ (centre - along) - others
 
 
 def _mean(values: np.ndarray) -> float:

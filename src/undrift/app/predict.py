@@ -20,7 +20,7 @@ from ..persist import load_text_model
 from ..results import MOST_TOLD, Target, list_shares, spell_readings, tabulate_shares
 from ..text import DistilledText, TextAdapter
 from .domains import find_text, name_domains, open_rows, refuse_overwriting, style_of
-from .drift import N_BATCH, Drift, check_drift, find_reference
+from .drift import N_BATCH, Drift, check_drift, find_class_directions, find_reference
 from .job import ModelJob, PredictJob, ShowStage, ignore_stage
 from .predictions import Classifier, Counts, Predictions, join_predictions, list_added, predict_rows
 from .stories import tell_stories
@@ -221,6 +221,9 @@ class Predictor:
         self.job, self.model, self.target, self.text = job, model, target, text
         self.added, self.show_stage = added, show_stage
         self.reference = find_reference(model, target) if job.check else None
+        self.directions = (
+            None if self.reference is None else find_class_directions(model, self.reference, target)
+        )
 
     def predict_batch(self, batch: Batch, write: Callable[[pd.DataFrame], None]) -> BatchResult:
         """Write the rows of a batch with their predictions."""
@@ -238,7 +241,9 @@ class Predictor:
                 write(frame.assign(**columns))
                 counts += predictions.count(job.min_confidence)
                 self.show_stage(f"predicting {table.path.name}", table.share_read)
-        check = check_drift(model, self.reference, sample.documents) if self.reference is not None else None
+        check = None
+        if self.reference is not None:
+            check = check_drift(model, self.reference, sample.documents, self.directions)
         named = {name: group for name, group in groups.items() if name is not None}
         n_bad = sum(table.n_bad for table in batch.tables)
         return BatchResult(batch.name, counts, n_bad, groups[None], named, check)
