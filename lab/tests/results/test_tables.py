@@ -160,6 +160,9 @@ def test_the_paper_s_experiments_stand_beside_ours_with_times_of_a_gpu():
         ["380 tasks", "msda-5", "10.3", "11.0", "", ""],
         ["proxy A-distance", "msda-5", "grows", "grows for 2 of 3 pairs", "", ""],
     ]
+    assert [row[:2] for row in cells(show("experiments-msda-5", [*records, *DISTANCES]))[2:]] == [
+        ["380 tasks", "msda-5"], ["proxy A-distance", "msda-5"],
+    ]  # fmt: skip
 
 
 def test_the_paper_others_and_ours_side_by_side():

@@ -41,13 +41,15 @@ def make_table(
 ) -> str | None:
     """Return the table of a page's slot, or None where the records have nothing for it."""
     of_plan, its_failed = frame[frame["plan"] == name], [r for r in failed if r["plan"] == name]
+    distances = frame_distances(records)
     if name == "distance":
-        distances, its_failed = frame_distances(records), [r for r in failed if r["kind"] == "distance"]
+        its_failed = [r for r in failed if r["kind"] == "distance"]
         return distance_table(distances, its_failed) if len(distances) or its_failed else None
     makers: Mapping[str, tuple[Callable[[pd.DataFrame], str | None], pd.DataFrame]] = {
         "headline": (headline_table, frame[frame["plan"].isin(list(HEADLINE))]),
         "paper": (published_table, frame),
-        "experiments": (partial(experiments_table, distances=frame_distances(records)), frame),
+        "experiments": (partial(experiments_table, distances=distances), frame),
+        "experiments-msda-5": (partial(experiments_table, distances=distances, methods=["msda-5"]), frame),
         "teachers": (teachers_table, of_plan),
     }
     if name in KINDS:

@@ -235,14 +235,14 @@ def published_table(frame: pd.DataFrame) -> str:
     return write_table(names, rows, 2, notes)
 
 
-def experiments_table(frame: pd.DataFrame, distances: pd.DataFrame) -> str:
-    """The paper's experiments in short: its errors and times beside ours.
+def experiments_table(frame: pd.DataFrame, distances: pd.DataFrame, methods: Sequence[str] = ()) -> str:
+    """The paper's experiments in short: its errors and times beside ours, of some `methods` or all.
 
     Times are those of a GPU; other processors are shared with other work, and their times say little.
     """
     rows = []
     for said in EXPERIMENTS:
-        if frame[frame["plan"] == said.plan].empty:
+        if frame[frame["plan"] == said.plan].empty or (methods and said.method not in methods):
             continue
         own = Where(said.plan, said.variant, said.method).of(frame)
         of_gpu = own[own["machine"].fillna("").str.contains(GPU)]
