@@ -129,7 +129,10 @@ def test_families_methods_and_labels():
     assert list(rows("kinds-families")) == ["Amazon reviews", "crisis", "emotion"]
     controls = [record(m, "stance", 0.6, n_classes=3) for m in ("undrift", "svm-tfidf", "logistic-tfidf")]
     assert list(rows("kinds-families", controls)) == ["stance (control)"]
-    assert list(rows("kinds-methods")) == ["svm-tfidf", "undrift"]  # logistic regression lacks a task of four
+    methods = rows("kinds-methods")
+    assert list(methods) == ["svm-tfidf", "logistic-tfidf", "undrift"]
+    written = {name: own["reviews as written"] for name, own in methods.items()}
+    assert written == {"svm-tfidf": "12.0", "logistic-tfidf": "", "undrift": "10.0"}
     labels = rows("kinds-labels")
     assert list(labels) == ["tasks", "none", "5 asked", "30 random"]
     assert {name: own["two classes, no Amazon reviews"] for name, own in labels.items()} == {

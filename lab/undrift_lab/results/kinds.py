@@ -181,8 +181,12 @@ def kinds_methods_table(tasks: Tasks) -> str | None:
     """Errors of every method without labels."""
     methods = [name for name in dict.fromkeys(tasks.records["method"]) if split_label_method(name)[1] < 0]
     ordered = sorted(methods, key=lambda name: name == "undrift")
-    lines = {name: tasks.take_most(name) for name in ordered}
-    return _write("method", None, _list_by_group(tasks, lines), LR)
+    group, lines = tasks.about["group"], {}
+    for name in ordered:
+        errors = tasks.take(name)
+        lines[name] = errors.where(errors.notna().groupby(group).transform("mean") >= MOST)
+    note = f"{LR} A cell is empty where a method lacks a tenth of the tasks."
+    return _write("method", None, _list_by_group(tasks, lines), note)
 
 
 def kinds_labels_table(tasks: Tasks) -> str | None:
