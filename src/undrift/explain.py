@@ -102,7 +102,7 @@ def position_of(term: str, terms: Sequence[str]) -> int:
     except ValueError:
         near = get_close_matches(term, list(terms), n=3, cutoff=0.75)
         hint = f"; did you mean {' or '.join(repr(other) for other in near)}?" if near else ""
-        raise LookupError(f"{term!r} is not among the {len(terms)} terms of this model{hint}") from None
+        raise LookupError(f"{term!r} is not among the {len(terms):,} terms of this model{hint}") from None
 
 
 def _strongest_terms(

@@ -39,3 +39,6 @@ assert_type(adapter.expected_error_[0] is None, bool)
 save_model(adapter, "model.safetensors")
 save_model(adapter)  # refused
 load_model(path=3)  # refused
+adapter.predict_frame(texts)["prediction"].tolist()
+adapter.predict_frame(texts, index=[0, 1, 2, 3])  # refused
+assert_type(adapter.predict_held_out(texts), tuple[np.ndarray, np.ndarray])
