@@ -116,6 +116,8 @@ def test_a_teacher_is_on_the_first_screen(few_rows):
     first = text[: text.index("How many predictions are wrong?")]
     assert "target had a teacher: " in first
     assert "of its labels look exchanged at random." in first
+    alone = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, Z)
+    assert "had a teacher" not in shown_text(adaptation_report(alone, X, y, Z))
 
 
 def test_several_targets_are_pooled_by_rows(few_rows):

@@ -271,14 +271,15 @@ def describe_readings(given: ReportData) -> list[TargetReadings]:
 
 def describe_teachers(given: ReportData) -> list[str]:
     """Say of every target that it had a teacher, and how good its labels look."""
-    noises = getattr(given.classifier, "teacher_noise_", None)
-    if given.facts.teachers or noises is None:
+    if given.facts.teachers:
         return list(given.facts.teachers)
     sentences = []
-    for name, noise in zip(given.classifier.target_names_, noises, strict=True):
+    for name, known in given.classifier.targets_.items():
+        if "teacher_noise" not in known:
+            continue
+        noise = known["teacher_noise"]
         of = noise if isinstance(noise, dict) else {"": noise}
-        said = [f"{who} {write_percent(share)}".strip() for who, share in of.items() if share is not None]
-        share = ", ".join(said) or "an unknown share"
+        share = ", ".join(f"{who} {write_percent(part)}".strip() for who, part in of.items())
         sentences.append(f"{name} had a teacher: {share} of its labels look exchanged at random.")
     return sentences
 
