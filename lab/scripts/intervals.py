@@ -14,11 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, logit
-from scipy.stats import norm
 
-from undrift.method.settings import VoteSettings
-from undrift_lab.results.frame import SURE, make_frame
+from undrift.method import Settings
+from undrift_lab.results.frame import make_frame, reach_error, tell_sure
 from undrift_lab.results.kinds import group_tasks
 from undrift_lab.results.records import read
 
@@ -29,11 +27,10 @@ SPREADS = np.arange(0.5, 2.55, 0.05)
 
 def widen(tasks: pd.DataFrame, spread: float) -> pd.DataFrame:
     """Return by task whether its interval of this spread holds, how wide it is, and whether it is sure."""
-    reach = norm.ppf((1 + LEVEL) / 2) * spread
-    low, high = (expit(logit(tasks["expected_error"]) + side * reach) for side in (-1, 1))
+    low, high = reach_error(tasks["expected_error"], spread)
     error = tasks["transfer_error"]
     return pd.DataFrame(
-        {"holds": error.between(low, high), "width": high - low, "is_sure": error > high + SURE}
+        {"holds": error.between(low, high), "width": high - low, "is_sure": tell_sure(error, high)}
     ).astype(float)
 
 
@@ -61,7 +58,7 @@ def main() -> None:
     table = pd.DataFrame(found).T
     print(table.round(2).to_string())
     print(f"mean over families left out: {table[['holds', 'width', 'is_sure']].mean().round(3).to_dict()}")
-    in_use = VoteSettings().error_spread
+    in_use = Settings().votes.error_spread
     means = widen(tasks, in_use).groupby(tasks["family"]).mean().mean().round(3).to_dict()
     print(f"all families: {choose(tasks):.2f}; in use: {in_use:g}, {means}")
 

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import f1_score
@@ -13,6 +14,7 @@ from undrift_lab.methods import Cell, CellRecord, Failure
 from undrift_lab.methods.files import N_DRAWS, TwoFiles, solve, weight_rows
 from undrift_lab.methods.svm import choose_linear_C
 from undrift_lab.plan import load_plan, parse_plan
+from undrift_lab.results.frame import reach_error
 from undrift_lab.results.records import read
 from undrift_lab.runner import Request, run
 
@@ -66,7 +68,10 @@ def test_a_run_records_every_method_on_three_classes(news, tmp_path):
     ours = records["undrift", "a"]
     assert ours["n_classes"] == 3
     assert (ours["n_train"], ours["n_test"]) == (60, 60)
-    assert 0 <= ours["expected_low"] <= ours["expected_high"] <= 1
+    said = [ours["expected_low"], ours["expected_high"]]
+    assert [end.item() for end in reach_error(pd.Series([ours["expected_error"]]))] == pytest.approx(
+        said, abs=2e-3
+    )
     assert ours["interval_holds"] in (0.0, 1.0)
     assert ours["form"] in ("rows", "parts", "terms")
     asked, random = records["updated-asked-7", "a"], records["updated-3", "a"]

@@ -1,5 +1,6 @@
 """Figures as data against hand computation."""
 
+import numpy as np
 import pytest
 
 from lab.tests.helpers.corpus import DISTANCES, dimension_records, transfer
@@ -63,7 +64,11 @@ def test_kinds_have_figures_by_family_part_share_and_expected_error():
     lines = {each["label"]: (each["x"], each["y"]) for each in figures["uneven"]["series"]}
     assert lines["undrift"] == (pytest.approx([10]), pytest.approx([10]))
     panels = {panel["title"]: panel["points"] for panel in figures["expected-error"]["panels"]}
-    assert panels["crisis"] == [{"x": 0.22, "y": 0.2, "y_interval": [0.1, 0.3]}]
+    (point,) = panels["crisis"]
+    assert (point["x"], point["y"]) == (0.22, 0.2)
+    factor = np.exp(1.2 * 1.6448536)  # of the odds, 1 to 4: 5% of a normal prior are beyond it
+    odds = np.array([0.25 / factor, 0.25 * factor])
+    assert point["y_interval"] == pytest.approx(odds / (1 + odds))
     assert [e["of"] for e in figures["gain-by-part"]["series"]] == ["unmoved", "same mix", "undrift"]
     (part,) = [each for each in figures["gain-by-part"]["series"] if each["of"] == "undrift"]
     assert dict(zip(part["rows"], part["x"], strict=True))["emotion"] == pytest.approx(43)

@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, logit
+from scipy.stats import norm
+
+from undrift.method import Settings
 
 from ..catalogue import METHODS
 from .records import DISTANCES, Record
@@ -51,9 +55,24 @@ def make_frame(records: Iterable[Record]) -> pd.DataFrame:
     for name, truth, end in (("share_held", share, "share"), ("error_held", error, "expected")):
         low, high = frame[f"{end}_low"], frame[f"{end}_high"]
         frame[name] = truth.between(low, high).where(low.notna()).astype(float)
-    high = frame["expected_high"]
-    frame["is_sure"] = (error > high + SURE).where(high.notna()).astype(float)
+    frame["is_sure"] = tell_sure(error, frame["expected_high"])
     return frame
+
+
+def tell_sure(error: pd.Series, high: pd.Series) -> pd.Series:
+    """Tell which errors are above the upper end of their interval by more than `SURE`; NaN without one."""
+    return (error > high + SURE).where(high.notna()).astype(float)
+
+
+def reach_error(expected: pd.Series, spread: float | None = None) -> tuple[pd.Series, pd.Series]:
+    """Return the ends of the 90% intervals of expected errors without labels, as the library says them.
+
+    The log odds of the error are normal around those expected, with a standard deviation of `spread`, by
+    default that of the settings. No other number of a record enters.
+    """
+    reach = norm.ppf(0.95) * (Settings().votes.error_spread if spread is None else spread)
+    low, high = (expit(logit(expected) + side * reach) for side in (-1, 1))
+    return low, high
 
 
 def frame_distances(records: Iterable[Record]) -> pd.DataFrame:
