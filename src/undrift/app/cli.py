@@ -65,11 +65,7 @@ LABELS, SHARES, LEARNING = "Labels of the target", "Class shares", "Learning"
 OUTPUT, RUNNING = "Output", "Running"
 
 # options of several commands
-COLUMNS = option(
-    None,
-    "Column of the text; may be repeated. Default: the only one.",
-    "COL",
-)
+COLUMNS = option(None, "Column of the text; may be repeated. Default: the only one.", "COL")
 DEVICE = option(None, "Where to compute: cpu, or cuda.", "WHERE", RUNNING)
 DOMAIN = option(None, "Target of the rows, if the model has several.", "NAME")
 FORMATS = option(
@@ -89,6 +85,7 @@ MIN_CONFIDENCE = option(
 MODEL = option(None, "Model that `adapt` saved; may come first.", "FILE")
 PREDICTIONS = option(..., "Where predictions are written.", "FILE")
 PROBABILITIES = flag("--probabilities", "Add a column p_LABEL for each class, with its probability.", OUTPUT)
+REPORT = option(None, "Write a report here, an HTML page.", "FILE")
 VERBOSE = flag("--verbose/--quiet -v/-q", "Print more; or warnings and errors alone.", RUNNING, default=None)
 
 
@@ -150,7 +147,7 @@ def adapt(
         None, "Column of the target's text, where it has another name. May be repeated.", "COL"
     ),
     model: Path | None = option(None, "Save the model here.", "FILE"),
-    report: Path | None = option(None, "Write a report here, an HTML page.", "FILE"),
+    report: Path | None = REPORT,
     target_label: str | None = option(None, "Column of the target's labels.", "COL"),
     labels: Path | None = option(
         None, "Labelled rows of the target in a file of their own, matched by text.", "FILE", LABELS
@@ -296,11 +293,13 @@ def adapt(
 
 @app.command()
 def predict(
+    context: typer.Context,
     files: list[Path] | None = argument("MODEL FILE"),
     model: Path | None = MODEL,
     input: Path | None = INPUT,
     text: list[str] | None = COLUMNS,
     out: Path = PREDICTIONS,
+    report: Path | None = REPORT,
     domain: str | None = DOMAIN,
     as_fitted: bool = flag(
         "--as-fitted", "Keep the model's class shares and threshold: for single rows, and answers row by row."
@@ -338,6 +337,8 @@ def predict(
         by=by,
         together=together,
         check=check or fail_on_drift,
+        report=report,
+        command=context.obj,
         probabilities=probabilities,
         min_confidence=min_confidence,
         reading=parse_reading(reading),

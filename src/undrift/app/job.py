@@ -86,6 +86,8 @@ class PredictJob(ModelJob):
     by: str | None = None  # a column: each of its values is aligned apart
     together: bool = False  # whether the files of a pattern are one batch
     check: bool = False  # whether rows are compared with those of the fit
+    report: Path | None = None
+    command: str | None = None  # the command line, which a report shows
     probabilities: bool = False  # a column with the probability of each class
     min_confidence: float | None = None  # predictions whose probability is below are left empty
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ from .stories import tell_stories
 from .tables import (
     Table,
     TableError,
+    check_file,
     is_pattern,
     is_table,
     join_kinds,
@@ -36,6 +37,9 @@ from .tables import (
     write_table,
 )
 from .terminal import describe_file
+
+if TYPE_CHECKING:  # a report imports jinja2, which takes longer than a small job
+    from ..report import Report
 
 LEAST_KNOWN = 200  # rows with a known term from which a file is aligned
 N_SAMPLED = 1500  # rows that stand for a file
@@ -80,6 +84,9 @@ def run_predict(job: PredictJob, show_stage: ShowStage = ignore_stage) -> Predic
     """Predict every batch of the job block by block, into one file."""
     model, target, text = open_model(job, job.input, load_text_model)
     refuse_overwriting(job.out, [job.input, job.model])
+    if job.report is not None:
+        refuse_overwriting(job.report, [job.input, job.model, job.out])
+        check_file(job.report)
     batches = open_batches(job, text)
     added = list_added(job, model.classes_.tolist(), has_file=is_pattern(job.input), has_known_terms=True)
     kinds = with_added(job.input, join_kinds(table.kinds for b in batches for table in b.tables), added)
@@ -90,6 +97,9 @@ def run_predict(job: PredictJob, show_stage: ShowStage = ignore_stage) -> Predic
         if not any(result.counts.rows for result in results):
             batches[0].tables[0].require_rows()
     summary = PredictSummary(job, text, results)
+    if job.report is not None:
+        show_stage("writing the report", None)
+        report_batches(summary, target, Target.of(model.classifier_, target)).save(job.report)
     for reason in summary.reasons:
         warn(reason)
     n_unknown, n_rows = summary.counts.unknown_rows, summary.counts.rows
@@ -190,6 +200,7 @@ class PredictSummary:
     def to_dict(self) -> dict[str, object]:
         """Return the summary, ready for JSON; `files` has every batch where there are several."""
         made: dict[str, object] = {"input": str(self.job.input), "out": str(self.job.out)}
+        made |= {"report": self.job.report and str(self.job.report)}
         made |= {"text": list(self.text), **self._count(self.counts, self.bad_rows)}
         if len(self.batches) == 1:
             return made | self.batches[0].to_dict()
@@ -242,7 +253,7 @@ class Predictor:
                 counts += predictions.count(job.min_confidence)
                 self.show_stage(f"predicting {table.path.name}", table.share_read)
         check = None
-        if self.reference is not None:
+        if self.reference is not None and sample.documents:
             check = check_drift(model, self.reference, sample.documents, self.directions)
         named = {name: group for name, group in groups.items() if name is not None}
         n_bad = sum(table.n_bad for table in batch.tables)
@@ -344,6 +355,30 @@ def _predict_groups(
     return join_predictions(parts, np.argsort(np.concatenate(places)))
 
 
+def report_batches(summary: PredictSummary, target: str, fit: Target) -> Report:
+    """Return the report of finished batches, beside what is known of the fit's target."""
+    from ..report import Batch, Part, PredictPage, Report, record_run
+
+    job = summary.job
+    batches = [
+        Batch(
+            each.name,
+            each.counts.rows,
+            each.bad_rows,
+            each.counts.unknown_rows,
+            None if job.min_confidence is None else each.counts.n_doubtful,
+            each.counts.predicted_shares,
+            each.check.reasons if each.check else None,
+            [
+                Part.of(name, group.known, group.reason, is_foreign=each.is_foreign)
+                for name, group in (each.groups or {each.name: each.group}).items()
+            ],
+        )
+        for each in summary.batches
+    ]
+    return Report(PredictPage(job.input.name, target, fit, batches, record_run(job.command)))
+
+
 def describe_predict(summary: PredictSummary) -> Iterator[str]:
     """Say what was read, predicted and written, and what a check found."""
     job, counts, is_one = summary.job, summary.counts, len(summary.batches) == 1
@@ -358,7 +393,8 @@ def describe_predict(summary: PredictSummary) -> Iterator[str]:
         yield f"Left empty as doubtful (--min-confidence): {n_empty}."
     for batch in summary.batches:
         yield from _describe_batch(batch, "" if is_one else f"{batch.name}: ")
-    yield f"Wrote {describe_file(str(job.out))}."
+    written = [describe_file(str(path)) for path in (job.out, job.report) if path]
+    yield f"Wrote {', '.join(written)}."
     first = summary.batches[0].group
     if is_one and first.reason is None and is_open(first.known.readings):
         yield "Next: answer five questions, which decide between the readings:"

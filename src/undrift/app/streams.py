@@ -42,6 +42,8 @@ def open_streams(job: AnyJob, *, as_json: bool) -> Iterator[AnyJob]:
 
     Standard input is copied to a file, since files are read twice. Standard output is written last.
     """
+    if getattr(job, "report", None) == DASH:
+        raise UndriftError("--report -: only rows are read or written by -; give a file")
     files = {each.name: _list_paths(getattr(job, each.name)) for each in fields(job)}
     n_inputs = sum(paths.count(DASH) for name, paths in files.items() if name != "out")
     has_output = DASH in files["out"] if "out" in files else False

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from .._version import __version__
-from ..method import ReadingFacts
+from ..method import ReadingFacts, Readings
 from ..results import Chance, Comparison, Gain, Score, Target, error_interval, pick_shares
 from .classes import ClassErrors, describe_classes
 from .data import DomainRows, InputFile, PredictedRows, ReportData
@@ -257,16 +257,17 @@ def describe_adaptation(given: ReportData) -> AdaptationPage:
 
 def describe_readings(given: ReportData) -> list[TargetReadings]:
     """Describe how every target can be read, and whether the readings differ on enough rows to tell."""
-    described = []
-    for target in given.targets:
-        known = given.known_of(target)
-        readings = sorted(known.readings if known else (), key=lambda reading: -reading["weight"])
-        readings = [reading for reading in readings if reading["weight"] >= LEAST_WEIGHT]
-        differ = min((reading["agreement"] for reading in readings), default=1.0) < AGREEING
-        told = zip(readings, pick_shares(readings), strict=True)
-        shown = [ToldReading(**reading, told=shares) for reading, shares in told]
-        described.append(TargetReadings(target.rows.name, shown, differ))
-    return described
+    known = [(target.rows.name, given.known_of(target)) for target in given.targets]
+    return [tell_readings(name, each.readings if each else []) for name, each in known]
+
+
+def tell_readings(name: str, readings: Readings) -> TargetReadings:
+    """Describe the readings of a target that have some weight, the heaviest first."""
+    heard = [reading for reading in readings if reading["weight"] >= LEAST_WEIGHT]
+    heard.sort(key=lambda reading: -reading["weight"])
+    differ = min((reading["agreement"] for reading in heard), default=1.0) < AGREEING
+    told = zip(heard, pick_shares(heard), strict=True)
+    return TargetReadings(name, [ToldReading(**reading, told=shares) for reading, shares in told], differ)
 
 
 def describe_teachers(given: ReportData) -> list[str]:
@@ -349,13 +350,19 @@ def measure_coverage(given: ReportData, verdict: Verdict) -> list[CoveragePoint]
 def describe_run(given: ReportData) -> Run:
     """Return the command, settings and files that repeat the run."""
     seed = given.classifier.random_state
+    named = seed if seed is None or isinstance(seed, int) else str(seed)
+    return record_run(given.facts.command, named, given.facts.files)
+
+
+def record_run(command: str | None, seed: int | str | None = None, files: Sequence[InputFile] = ()) -> Run:
+    """Return a run that ends now, with the versions of what it used."""
     versions = {"undrift": __version__, "Python": platform.python_version()}
     return Run(
-        given.facts.command,
+        command,
         datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        seed if seed is None or isinstance(seed, int) else str(seed),
+        seed,
         versions | {name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
-        list(given.facts.files),
+        list(files),
     )
 
 
@@ -467,9 +474,14 @@ def _say_estimate(verdict: Verdict) -> tuple[str, str]:
         )
     headline = f"Adaptation changed {changed}; without target labels its gain is unknown."
     if expected:
-        error, interval = write_score(expected)
-        headline = f"About {error} of these predictions are expected to be wrong (90% interval {interval})."
+        headline = say_expected(expected)
     return headline, sure
+
+
+def say_expected(score: Score) -> str:
+    """Say how many predictions are expected to be wrong."""
+    error, interval = write_score(score)
+    return f"About {error} of these predictions are expected to be wrong (90% interval {interval})."
 
 
 def _compare_with_chance(verdict: Verdict) -> Verdict:

@@ -20,18 +20,20 @@ from markupsafe import Markup, escape
 from .._version import __version__
 from ..files import write_text_atomically
 from ..text import TextAdapter, collect_words, unseen_share
+from .batches import PredictCharts, PredictPage, chart_batches
 from .charts import Charts, adaptation_charts
 from .content import AdaptationPage, describe_adaptation, to_plain, write_percent
 from .data import DomainRows, ReportData
 
 
 class Report:
-    """Report of an adaptation, as data and as one self-contained HTML page.
+    """Report of an adaptation or of new rows, as data and as one self-contained HTML page.
 
-    It shows itself in a notebook. :func:`adaptation_report` and ``undrift adapt --report`` make it.
+    It shows itself in a notebook. :func:`adaptation_report`, ``undrift adapt --report`` and ``undrift predict
+    --report`` make it.
     """
 
-    def __init__(self, page: AdaptationPage) -> None:
+    def __init__(self, page: AdaptationPage | PredictPage) -> None:
         self._page = page
 
     def to_dict(self) -> dict[str, Any]:
@@ -40,7 +42,9 @@ class Report:
 
     def to_html(self) -> str:
         """Return the page."""
-        return render_page(self._page, adaptation_charts(self._page))
+        page = self._page
+        charts = chart_batches(page) if isinstance(page, PredictPage) else adaptation_charts(page)
+        return render_page(page, charts)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page, complete or not at all; a name that ends in ``.json`` gets the data instead."""
@@ -151,7 +155,9 @@ class LabelPage:
     kind: str = "label"
 
 
-def render_page(page: AdaptationPage | LabelPage, charts: Charts | None = None) -> str:
+def render_page(
+    page: AdaptationPage | PredictPage | LabelPage, charts: Charts | PredictCharts | None = None
+) -> str:
     """Render a page. It loads nothing and sends nothing; a label page may talk to its own server."""
     folder = files("undrift.report") / "templates"
     scripts = "script.js", "labelling.js", "decks.js", "sentence.js", "session.js"
