@@ -11,8 +11,8 @@ from scipy.special import softmax
 
 from tests.helpers.exact import ExactClassifier
 from undrift import MSDAClassifier, UndriftWarning, load_model, save_model
+from undrift.method import asking, readings
 from undrift.method import classifier as module
-from undrift.method import readings
 from undrift.method.asking import (
     choose_for_estimate,
     choose_questions,
@@ -290,7 +290,7 @@ def test_wrong_labels_of_classes_far_apart_cost_little():
 
 def test_the_first_five_questions_decide_between_readings(spy):
     X, y, Z, z = make_domains(shift=0.9)
-    model, calls = make().fit(X, y, Z), spy(module, "choose_questions")
+    model, calls = make().fit(X, y, Z), spy(asking, "choose_questions")
     votes, p = model.model_.votes[1], model.find_readings(Z)
     information = measure_information(votes, p, Settings().votes.doubt)
     telling = np.argsort(-information)[:20]

@@ -15,6 +15,8 @@ import pytest
 from tests.helpers.review_files import read_csv
 from undrift import load_model, save_model
 
+pytestmark = pytest.mark.usefixtures("heeded_interrupts")
+
 
 @pytest.fixture(scope="module")
 def folder(adapted, tmp_path_factory):
