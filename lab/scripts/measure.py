@@ -2,7 +2,7 @@
 
     python lab/scripts/measure.py FOLDER --device cuda --jobs 8 --seconds 580 --plans full
     python lab/scripts/measure.py FOLDER --kind cpu --jobs 2 --seconds 580
-    for plan in full kinds small multi balance; do
+    for plan in full kinds small dimensions multi balance; do
         undrift-lab merge lab/results/$plan.jsonl FOLDER/$plan-*.jsonl --out lab/results/$plan.jsonl
     done
 
@@ -52,7 +52,8 @@ class Run:
 
 def list_runs() -> list[Run]:
     """List all runs, the most valuable first."""
-    runs = [Run("full", "main", "sda"), Run("full", "main", "msda-1,msda-3,msda-5")]
+    runs = [Run("full", "main", "sda", threads=4), Run("full", "main", "msda-1,msda-3,msda-5")]
+    runs += [Run("small", "authors,searched", "sda"), Run("dimensions", "5000,30000", "sda")]
     runs.append(Run("full", "files", "*", threads=8))
     for part in range(N_PARTS):
         tasks = ",".join(f"{name}->*" for name in TWENTY[part::N_PARTS])

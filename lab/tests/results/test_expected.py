@@ -126,6 +126,21 @@ def test_so_many_times_faster():
         assert verdict.met is met
 
 
+def test_times_of_one_kind_of_machine_are_compared_and_what_has_no_record_says_why():
+    slow, fast = (transfer("sda", "a", t, 0.2, represent_seconds=9.0, machine=m) for t, m in ("bC", "cG"))
+    ours = [transfer("msda-5", "a", target, 0.2, machine="G") for target in "bc"]
+    bar = {"measure": "represent_seconds", "than": {"method": "sda"}, "machine": "G", "n_tasks": 1}
+    assert judged([slow, fast, *ours], **bar).summary == "2 s against 9 s"
+    assert judged([slow, fast, *ours], **bar).n_tasks == 1
+    assert judged([slow, *ours], **bar).word == "no results"
+    told = judged([slow, *ours], **bar, missing="no time was left")
+    assert (told.word, told.summary) == ("not measured", "no time was left")
+    assert are_met([told])
+    some = judged([fast, *ours], **{**bar, "n_tasks": 2}, missing="no time was left")
+    assert some.word == "incomplete"
+    assert not are_met([some])
+
+
 def test_tasks_made_worse_are_named_and_claims_are_answered(records):
     for at_most, word in ((0, "FAIL"), (1, "pass")):
         verdict = judged(records, worse_than=["svm"], by=0.01, at_most_tasks=at_most)

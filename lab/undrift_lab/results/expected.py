@@ -54,6 +54,8 @@ class Bar:
     at_most_tasks: int = 0
     never_above: tuple[str, ...] | None = None  # on the mean, by more than `by`, in any of the variants
     by: float = 0.0
+    machine: str = ""  # part of the name of the machine, where only its records count
+    missing: str = ""  # why there may be no record of it
 
     def __post_init__(self) -> None:
         has_bounds = self.at_most is not None or self.at_least is not None
@@ -65,6 +67,8 @@ class Bar:
 
     def check(self, frame: pd.DataFrame) -> Result:
         """Compare results with it."""
+        if self.machine:
+            frame = frame[frame["machine"].fillna("").str.contains(self.machine)]
         if self.never_above is not None:
             return self._compare_variants(frame, self.never_above)
         others = [] if self.than is None else [self.than]
@@ -164,7 +168,7 @@ class Verdict:
     def word(self) -> str:
         """Verdict in a word: bars pass or fail; claims hold, tie or do not; neither with tasks missing."""
         if self.met is None:
-            return "no results"
+            return "not measured" if self.bar.missing else "no results"
         if not self.complete:
             return "incomplete"
         if self.met == "tie":
@@ -175,7 +179,7 @@ class Verdict:
     def summary(self) -> str:
         """The numbers, and how much is missing."""
         if self.met is None or self.complete:
-            return self.numbers
+            return self.numbers or self.bar.missing
         return f"{self.numbers}; incomplete, {self.n_tasks} of {self.bar.n_tasks} tasks"
 
 
@@ -225,7 +229,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> str:
 
 
 def are_met(verdicts: Sequence[Verdict], partial: bool = False) -> bool:
-    """Tell whether no bar is missed and none is without all its tasks.
+    """Tell whether no bar is missed, and none lacks tasks or, without a word on why, all of them.
 
     With `partial`, an incomplete bar does not count, as long as any bar has results.
     """
@@ -233,4 +237,4 @@ def are_met(verdicts: Sequence[Verdict], partial: bool = False) -> bool:
         return False
     if partial:
         return any(v.met is not None for v in verdicts)
-    return all(v.complete for v in verdicts)
+    return all(v.complete or v.word == "not measured" for v in verdicts)
