@@ -11,11 +11,12 @@ from tests.helpers.review_files import make_review_texts, read_csv, write_csv
 from tests.report.test_evidence import weighted_interval
 from undrift import MSDAClassifier, TextAdapter, UndriftWarning, load_model
 from undrift.app.adapt import run_adapt
+from undrift.app.ask import run_ask
 from undrift.app.domains import parse_label
 from undrift.app.job import AdaptJob, AskJob, UpdateJob
 from undrift.app.labels import TrainingLabels, cross_fit, read_labels
 from undrift.app.tables import TableError, open_table
-from undrift.app.update import run_ask, run_update
+from undrift.app.update import run_update
 from undrift.errors import count
 from undrift.results import Comparison
 from undrift.text import hash_text
@@ -225,7 +226,7 @@ def model(files):
 def test_ask_writes_rows_with_all_their_columns(files, model, purpose):
     folder = files["folder"]
     job = AskJob(model=model, input=folder / "kitchen.csv", out=folder / "ask.csv", n=12, purpose=purpose)
-    summary = run_ask(job).to_dict()
+    summary = run_ask(job).facts
     rows = read_csv(job.out)
     assert list(rows[0]) == ["text", "id", "label", "sampled", "weight"]
     assert summary["asked"] == len(rows) == 12
@@ -253,7 +254,7 @@ def test_update_learns_and_measures_what_was_drawn_for_an_estimate(files, model)
     weights = np.where(np.arange(len(rows)) % 2, 1.0, 5.0)
     path = write_labels(files, rows, sampled=["estimate"] * len(rows), weight=[*map(str, weights)])
     out = files["folder"] / "new.safetensors"
-    summary = run_update(UpdateJob(model=model, out=out, labels=path)).to_dict()
+    summary = run_update(UpdateJob(model=model, out=out, labels=path)).facts
     old, new = load_model(model), load_model(out)
     texts, truth = (
         [files["texts"][i] for i in rows],
@@ -280,9 +281,7 @@ def test_labels_that_were_learnt_before_are_measured_without_them(files, model):
     path, out = write_labels(files, range(0, 120, 2)), files["folder"] / "new.safetensors"
     adapted = TextAdapter(300, classifier=MSDAClassifier(3, random_state=0))
     run_adapt(make_job(files, model=model, updatable=True), adapted)
-    first, second = (
-        run_update(UpdateJob(model=each, out=out, labels=path)).to_dict() for each in (model, out)
-    )
+    first, second = (run_update(UpdateJob(model=each, out=out, labels=path)).facts for each in (model, out))
     for name in ("measured", "measured_before", "expected_error_before"):
         assert second[name]["error"] == pytest.approx(first[name]["error"], abs=0.02)
     assert second["changed"]["predictions"] == 0
@@ -294,7 +293,7 @@ def test_update_takes_a_new_batch(files, model, reviews):
     one = [text for text, label in zip(kitchen, truth, strict=True) if label != "negative"]
     path = write_csv(files["folder"] / "may.csv", {"text": one})
     out = files["folder"] / "new.safetensors"
-    summary = run_update(UpdateJob(model=model, out=out, input=path)).to_dict()
+    summary = run_update(UpdateJob(model=model, out=out, input=path)).facts
     expected = load_model(model).update_target(one)
     new = load_model(out)
     assert_allclose(new.decision_function(one), expected.decision_function(one), atol=1e-3)
@@ -307,20 +306,18 @@ def test_update_takes_a_new_batch(files, model, reviews):
     path = files["folder"] / "may.csv"
     run_update(UpdateJob(model=model, out=out, input=path))
     labels = write_labels(files, range(6))
-    summary = run_update(UpdateJob(model=out, out=out, labels=labels)).to_dict()
+    summary = run_update(UpdateJob(model=out, out=out, labels=labels)).facts
     assert summary["changed"]["rows"] == len(kitchen)  # the rows that the model keeps: those of the fit
     new = {"text": [files["texts"][0], foreign[0]], "label": ["negative", "positive"]}
     path = write_csv(files["folder"] / "odd.csv", new)
-    assert run_update(UpdateJob(model=out, out=out, labels=path)).to_dict()["n_unmatched"] == 1
+    assert run_update(UpdateJob(model=out, out=out, labels=path)).facts["n_unmatched"] == 1
     other = [text for text in reviews["camping"][0] if text not in kitchen]
     run_update(
         UpdateJob(model=model, out=out, input=write_csv(files["folder"] / "camping.csv", {"text": other}))
     )
     new = {"text": [kitchen[0], other[0], "zyxwv"], "label": ["negative", "positive", "positive"]}
     path = write_csv(files["folder"] / "odd.csv", new)
-    assert (
-        run_update(UpdateJob(model=out, out=out, labels=path)).to_dict()["n_unmatched"] == 2
-    )  # not of the fit
+    assert run_update(UpdateJob(model=out, out=out, labels=path)).facts["n_unmatched"] == 2  # not of the fit
 
 
 def test_missing_cells_are_no_labels_and_one_thing_is_counted_as_one():

@@ -75,7 +75,7 @@ def test_doubtful_predictions_are_left_empty_and_counted(tmp_path, reviews):
     assert entry["predicted_shares"] == all_kept["targets"][0]["predicted_shares"]
     assert "n_doubtful" not in all_kept["targets"][0]
     again = PredictJob(model=job.model, input=target, out=tmp_path / "again.csv", min_confidence=0.7)
-    assert run_predict(again).counts.n_doubtful == entry["n_doubtful"]
+    assert run_predict(again).facts["n_doubtful"] == entry["n_doubtful"]
     predicted = [row["prediction"] for row in read_csv(tmp_path / "again.csv")]
     assert predicted == [row["prediction"] for row in rows]
 

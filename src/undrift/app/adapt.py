@@ -40,7 +40,7 @@ from .domains import (
     settle_text,
 )
 from .drift import describe_target
-from .job import AdaptJob, ShowStage, ignore_stage
+from .job import AdaptJob, ShowStage, Summary, ignore_stage
 from .labels import TrainingLabels, attach_labels, cross_fit, gather_labels, learn_labels, read_teacher
 from .options import parse_settings
 from .predictions import Counts, Predictions, join_predictions, list_added, name_said, predict_taught
@@ -104,8 +104,8 @@ def show_adapt(
     summary = terminal.run_job(partial(run, job, adapter), stages if run is run_adapt else {})
     for warning in summary.warnings:
         terminal.show_warning(warning)
-    describe = partial(describe_summary, is_verbose=terminal.output.is_verbose)
-    terminal.show_summary(summary, describe, as_json=as_json)
+    told = Summary(summary.to_dict(), [*describe_summary(summary, terminal.output.is_verbose)])
+    terminal.show_summary(told, as_json=as_json)
 
 
 class LocalRows:
@@ -230,7 +230,7 @@ class LocalRows:
         `kinds` are all columns of the output, and `added` are those that are not in the files.
         """
         limit, is_kept = self.job.min_confidence, self.job.teacher or self.job.report
-        counts = [Counts.none(adapter.classes_.tolist()) for _ in self.targets]
+        counts = [Counts.none(adapter.classes_.tolist(), limit) for _ in self.targets]
         kept: list[list[Predictions]] = [[] for _ in self.targets]
         style = Style(common_delimiter(t.delimiter for t in self.targets), self.job.reading.safe_cells)
         with write_table(self.job.out, kinds, style) as write:

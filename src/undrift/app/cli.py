@@ -6,7 +6,7 @@ A command imports its work when it runs, so that help and errors of options are 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ import typer
 
 from .. import __version__
 from . import terminal
-from .job import AdaptJob, AskJob, DistillJob, LabelJob, PredictJob, UpdateJob
+from .job import AdaptJob, AskJob, DistillJob, LabelJob, PredictJob, Summary, UpdateJob
 from .options import Arguments, parse_merges, parse_reading, parse_target_shares
 from .streams import DASH, AnyJob, open_streams
 
@@ -51,13 +51,11 @@ def argument(metavar: str) -> Any:
     return typer.Argument(None, metavar=metavar, hidden=True)
 
 
-def run_job(
-    job: AnyJob, run: Callable[..., Any], describe: Callable[[Any], Iterable[str]], *, as_json: bool
-) -> Any:
+def run_job(job: AnyJob, run: Callable[..., Summary], *, as_json: bool) -> Summary:
     """Run a job with a progress bar; show and return its summary."""
     with open_streams(job, as_json=as_json) as opened:
-        summary = terminal.run_job(partial(run, opened))
-        terminal.show_summary(summary, describe, as_json=as_json)
+        summary: Summary = terminal.run_job(partial(run, opened))
+        terminal.show_summary(summary, as_json=as_json)
     return summary
 
 
@@ -279,7 +277,8 @@ def adapt(
             summary = terminal.run_job(partial(run_dry, opened))
             for message in summary.warnings:
                 terminal.show_warning(message)
-            terminal.show_summary(summary, describe_dry, as_json=as_json)
+            told = Summary(summary.to_dict(), [*describe_dry(summary)])
+            terminal.show_summary(told, as_json=as_json)
             return
         cluster = device if device.startswith(("local", "tcp://", "tls://")) else None
         adapter = build_adapter(max_features, tokens, is_fast, border, "cpu" if cluster else device, settings)
@@ -346,9 +345,9 @@ def predict(
     )
     arguments.refuse_rest()
     with terminal.show_start(verbose):
-        from .predict import describe_predict, run_predict
-    summary = run_job(job, run_predict, describe_predict, as_json=as_json)
-    if fail_on_drift and summary.is_foreign:
+        from .predict import run_predict
+    summary = run_job(job, run_predict, as_json=as_json)
+    if fail_on_drift and summary.facts["check"]["drifted"]:
         raise typer.Exit(3)
 
 
@@ -399,8 +398,8 @@ def ask(
     )
     arguments.refuse_rest()
     with terminal.show_start(verbose):
-        from .update import describe_ask, run_ask
-    run_job(job, run_ask, describe_ask, as_json=as_json)
+        from .ask import run_ask
+    run_job(job, run_ask, as_json=as_json)
 
 
 @app.command()
@@ -488,8 +487,8 @@ def update(
     )
     arguments.refuse_rest()
     with terminal.show_start(verbose):
-        from .update import describe_update, run_update
-    run_job(job, run_update, describe_update, as_json=as_json)
+        from .update import run_update
+    run_job(job, run_update, as_json=as_json)
 
 
 @app.command()
@@ -536,8 +535,8 @@ def distill(
     )
     arguments.refuse_rest()
     with terminal.show_start(verbose):
-        from .distill import describe_distill, run_distill
-    run_job(job, run_distill, describe_distill, as_json=as_json)
+        from .distill import run_distill
+    run_job(job, run_distill, as_json=as_json)
 
 
 @app.command()
@@ -583,10 +582,10 @@ def cache(
 
     UNDRIFT_CACHE names another folder.
     """
-    from .vectors import describe_cache, run_cache
+    from .vectors import run_cache
 
     terminal.set_verbosity(verbose)
-    terminal.show_summary(run_cache(clear=clear), describe_cache, as_json=as_json)
+    terminal.show_summary(run_cache(clear=clear), as_json=as_json)
 
 
 def join_lines(doc: str) -> str:

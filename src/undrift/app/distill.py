@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from ..results import Label
 from ..text import DistilledText, TextAdapter
 from .domains import JobDomain, read_domains, refuse_overwriting
 from .drift import describe_target
-from .job import DistillJob, ShowStage, ignore_stage
-from .predict import choose_text, refuse_table
+from .job import DistillJob, ShowStage, Summary, ignore_stage
+from .models import choose_text, load_model
 from .tables import TableError, check_file
 
 
@@ -36,53 +36,35 @@ class DistilledFile:
 
     def describe(self) -> str:
         """Say where it is, its size, and how well it agrees with the full model."""
-        fidelity = self.fidelity
-        line = (
-            f"Distilled model: {self.out}, {self.bytes / 1e6:.1f} MB, {self.vocabulary:,} terms; it agrees "
-        )
-        line += (
-            f"with the full model on {fidelity['agreement']:.1%} of {fidelity['n_held_out']:,} held-out rows"
-        )
-        if fidelity["n_scored"]:
+        known = self.fidelity
+        line = f"Distilled model: {self.out}, {self.bytes / 1e6:.1f} MB, {self.vocabulary:,} terms; "
+        line += f"it agrees with the full model on {known['agreement']:.1%} of {known['n_held_out']:,} "
+        line += "held-out rows"
+        if known["n_scored"]:
             line += (
-                f" and is wrong on {fidelity['error']:.1%} of the {fidelity['n_scored']:,} labelled ones, "
-                f"the full model on {fidelity['adapted_error']:.1%}"
+                f" and is wrong on {known['error']:.1%} of the {known['n_scored']:,} labelled ones, "
+                f"the full model on {known['adapted_error']:.1%}"
             )
         return f"{line}."
 
 
-@dataclass(frozen=True)
-class DistillSummary:
-    """What was read, and the distilled model."""
-
-    model: str
-    rows: int
-    bad_rows: int
-    file: DistilledFile
-
-    def to_dict(self) -> dict[str, object]:
-        """Return everything, ready for JSON."""
-        return {"model": self.model, "rows": self.rows, "bad_rows": self.bad_rows, **asdict(self.file)}
-
-
-def run_distill(job: DistillJob, show_stage: ShowStage = ignore_stage) -> DistillSummary:
-    """Do the whole job and return its summary."""
+def run_distill(job: DistillJob, show_stage: ShowStage = ignore_stage) -> Summary:
+    """Distill a saved model by the rows of files."""
     refuse_overwriting(job.out, [job.model, *job.targets])
     check_file(job.out)
-    refuse_table(job.model)
-    adapter = load_adapter(job.model)
-    if job.device is not None:
-        adapter.classifier_.set_params(device=job.device)
+    adapter = load_model(job, load_adapter)
     names = find_targets(adapter, job)
     text = choose_text(adapter, job, job.targets[0])
-    targets = read_domains(job.targets, job.reading, text, show_stage, job.target_label)
+    read = read_domains(job.targets, job.reading, text, show_stage, job.target_label)
     show_stage("distilling", None)
-    targets = [replace(target, name=name) for target, name in zip(targets, names, strict=True)]
+    targets = [replace(target, name=name) for target, name in zip(read, names, strict=True)]
     model = distill_domains(adapter, targets)
     show_stage("writing", None)
     save_model(model, job.out)
+    file = DistilledFile.of(model, job.out)
     n_rows, n_bad = sum(target.n_rows for target in targets), sum(target.n_bad for target in targets)
-    return DistillSummary(str(job.model), n_rows, n_bad, DistilledFile.of(model, job.out))
+    facts = {"model": str(job.model), "rows": n_rows, "bad_rows": n_bad, **asdict(file)}
+    return Summary(facts, [file.describe()])
 
 
 def find_targets(adapter: TextAdapter, job: DistillJob) -> list[str]:
@@ -118,8 +100,3 @@ def distill_domains(adapter: TextAdapter, targets: Sequence[JobDomain]) -> Disti
     references = {name: describe_target(model, texts) for name, texts in documents.items()}
     model.remember(**{**adapter.facts_, "references": references})
     return model
-
-
-def describe_distill(summary: DistillSummary) -> Iterator[str]:
-    """Say where the distilled model is, its size, and how well it agrees with the full one."""
-    yield summary.file.describe()

@@ -12,7 +12,7 @@ from ..persist import load_text_model
 from ..text import DistilledText, TextAdapter
 from ..text import words as words_of
 from . import terminal
-from .predict import refuse_table
+from .models import refuse_table
 from .predictions import predict_rows
 
 

@@ -1,17 +1,24 @@
-"""The job of each command: the files, columns and options that the user named."""
+"""The job of each command: the files, columns and options that the user named; and what it returns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 ShowStage = Callable[[str, float | None], None]  # name of the stage, and the share of it that is done
 
 
 def ignore_stage(stage: str, share: float | None = None) -> None:
     """Show nothing."""
+
+
+class Summary(NamedTuple):
+    """What a command did: facts, ready for JSON, and the lines that it prints."""
+
+    facts: Mapping[str, Any]
+    lines: Sequence[str]
 
 
 @dataclass(frozen=True)

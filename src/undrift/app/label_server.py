@@ -23,7 +23,8 @@ from . import terminal
 from .domains import read_domains
 from .job import LabelJob, PredictJob, ShowStage, UpdateJob, ignore_stage
 from .labelling import LabelSession
-from .predict import open_model, run_predict
+from .models import open_model
+from .predict import run_predict
 from .terminal import describe_file
 from .update import run_update
 

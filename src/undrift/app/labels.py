@@ -62,8 +62,7 @@ def read_labels(
         spelt = spell_label(given.label)
         known = names.get((merges or {}).get(spelt, spelt))
         if known is None:
-            listed = ", ".join(map(str, classes[:10]))
-            raise TableError(f"{path}: row {n_rows} has the label {given.label!r}; the classes are {listed}")
+            raise _refuse_label(f"{path}: row {n_rows} has the label {given.label!r}", classes)
         key = hash_text(given.text)
         if key in labels and labels[key].label != known:
             shown = " ".join(given.text.split())[:40]
@@ -81,6 +80,11 @@ def read_labels(
     if not labels:
         raise TableError(f"{path}: no row has a label in column {column!r}")
     return labels
+
+
+def _refuse_label(what: str, classes: Sequence[Any]) -> TableError:
+    """Return the error of a label that is no class."""
+    return TableError(f"{what}; the classes are {', '.join(map(str, classes[:10]))}")
 
 
 def _list_labels(table: Table, text: Sequence[str], label: str) -> Iterator[GivenLabel]:
@@ -163,8 +167,8 @@ def read_teacher(job: AdaptJob, target: JobDomain, classes: Sequence[Any]) -> di
     names = {_fold(label): label for label in classes}
     for i, answer in enumerate(answers, start=1):
         if answer is not None and _fold(answer) not in names:
-            fault = f"row {i} has the label {answer!r}; the classes are {', '.join(map(str, classes[:10]))}"
-            raise TableError(f"{target.path}: column {job.teacher!r}: {fault}")
+            where = f"{target.path}: column {job.teacher!r}: row {i}"
+            raise _refuse_label(f"{where} has the label {answer!r}", classes)
     labels = [None if answer is None else names[_fold(answer)] for answer in answers]
     column = job.teacher_confidence
     return {"teacher": labels} | ({"teacher_confidence": _read_confidences(column, target)} if column else {})
@@ -193,8 +197,15 @@ class TrainingLabels:
     X: Matrix
     y: np.ndarray  # (n,) classes
     names: np.ndarray  # (n,) of the targets
-    keys: list[int]  # of the texts
+    keys: Sequence[int]  # of the texts
     weights: np.ndarray  # (n,) in a score
+
+    @classmethod
+    def of_target(cls, target: str, X: Matrix, given: Mapping[int, GivenLabel]) -> TrainingLabels:
+        """Return labels of one target, given by the hashes of their texts; `X` are the rows of these."""
+        y = np.array([each.label for each in given.values()], dtype=object)
+        weights = np.array([each.weight for each in given.values()])
+        return cls(X, y, np.full(len(y), target, dtype=object), list(given), weights)
 
 
 def gather_labels(
@@ -212,9 +223,8 @@ def gather_labels(
         tables.append(table[table["y"].notna()].assign(y=lambda t: t["y"].map(spell_label)))
         unknown = tables[-1]["y"][~tables[-1]["y"].isin(spellings)]
         if len(unknown):
-            listed = ", ".join(map(str, classes[:10]))
-            label = f"the label {unknown.iloc[0]!r} cannot be learnt"
-            raise TableError(f"{target.path}: {label}; the classes are {listed}")
+            what = f"{target.path}: the label {unknown.iloc[0]!r} cannot be learnt"
+            raise _refuse_label(what, classes)
     n_answers = pd.concat(tables).groupby("key")["y"].nunique()
     odd = n_answers.index[n_answers > 1]
     if len(odd):
@@ -230,6 +240,11 @@ def gather_labels(
     return TrainingLabels(stack_rows(parts), y, names, whole["key"].tolist(), weights)
 
 
+def key_rows(X: Matrix, dtype: np.dtype | None = None) -> list[tuple[int | bytes, ...]]:
+    """Return a key for every row: rows with equal content, as numbers of `dtype`, have equal keys."""
+    return list_row_keys(X.astype(dtype or X.dtype), np.zeros(X.shape[0], dtype=int))
+
+
 def learn_labels(
     classifier: MSDAClassifier, labels: TrainingLabels, rows: Any = slice(None)
 ) -> MSDAClassifier:
@@ -237,8 +252,8 @@ def learn_labels(
     X, y, names = labels.X[rows], labels.y[rows], labels.names[rows]
     for name in dict.fromkeys(names.tolist()):
         mine = np.flatnonzero(names == name)
-        keys = list_row_keys(X[mine], np.zeros(len(mine), dtype=int))
-        n_answers = pd.Series(y[mine]).groupby(pd.factorize(pd.Series(keys))[0]).transform("nunique")
+        groups = pd.factorize(pd.Series(key_rows(X[mine])))[0]
+        n_answers = pd.Series(y[mine]).groupby(groups).transform("nunique")
         kept = mine[(n_answers == 1).to_numpy()]
         if len(kept):
             classifier.update(X[kept], y[kept], target=name)
@@ -247,10 +262,8 @@ def learn_labels(
 
 def cross_fit(classifier: MSDAClassifier, labels: TrainingLabels) -> np.ndarray:
     """Predict every row by a classifier that has learnt the labels of other folds; a text is in one fold."""
-    distinct = sorted(set(labels.keys))
-    order = np.random.default_rng(0).permutation(len(distinct)) % min(N_FOLDS, len(distinct))
-    fold_of = dict(zip(distinct, order.tolist(), strict=True))
-    fold = np.array([fold_of[key] for key in labels.keys])
+    distinct, place = np.unique(np.array(labels.keys, dtype=np.uint64), return_inverse=True)
+    fold = (np.random.default_rng(0).permutation(len(distinct)) % min(N_FOLDS, len(distinct)))[place]
     predicted = np.empty(len(fold), dtype=object)
     for number in np.unique(fold):
         out = np.flatnonzero(fold == number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -23,13 +23,14 @@ class Counts:
 
     classes: Sequence[Label]
     per_class: np.ndarray  # rows of every predicted class
-    n_doubtful: int = 0  # left empty by --min-confidence
+    n_doubtful: int | None = None  # left empty by --min-confidence; None without it
     unknown_rows: int = 0  # without a known word: they have no prediction
+    bad_rows: int = 0  # that could not be read
 
     @classmethod
-    def none(cls, classes: Sequence[Label]) -> Counts:
+    def none(cls, classes: Sequence[Label], min_confidence: float | None) -> Counts:
         """Return the counts of no row."""
-        return cls(classes, np.zeros(len(classes), dtype=int))
+        return cls(classes, np.zeros(len(classes), dtype=int), None if min_confidence is None else 0)
 
     @property
     def rows(self) -> int:
@@ -47,9 +48,16 @@ class Counts:
         return Counts(
             self.classes,
             self.per_class + other.per_class,
-            self.n_doubtful + other.n_doubtful,
+            None if self.n_doubtful is None else self.n_doubtful + (other.n_doubtful or 0),
             self.unknown_rows + other.unknown_rows,
+            self.bad_rows + other.bad_rows,
         )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the counts, ready for JSON."""
+        doubtful = {} if self.n_doubtful is None else {"n_doubtful": self.n_doubtful}
+        numbers = {"rows": self.rows, "bad_rows": self.bad_rows, "unknown_rows": self.unknown_rows}
+        return {**numbers, **doubtful, "predicted_shares": self.predicted_shares}
 
 
 def _nothing() -> np.ndarray:
@@ -65,12 +73,11 @@ class Predictions:
     score: np.ndarray  # (n,)
     probabilities: np.ndarray  # (n, n_classes)
     n_known: np.ndarray  # (n,) terms of every row that the model knows
-    # where there is a teacher, (n,): labels without its scores, and their lead over the second labels
+    # where there is a teacher, (n,), else empty: labels without its scores, and their lead over the second
+    # labels; whether it says another label, None where it is silent
     student: np.ndarray = field(default_factory=_nothing)
     student_margin: np.ndarray = field(default_factory=_nothing)
-    disagrees: np.ndarray = field(
-        default_factory=_nothing
-    )  # with its label; None where the teacher is silent
+    disagrees: np.ndarray = field(default_factory=_nothing)
 
     @property
     def labels(self) -> list[Label]:
@@ -111,8 +118,9 @@ class Predictions:
         """Count the rows of every predicted class, the doubtful ones, and those of no known term."""
         is_known = self.n_known > 0
         per_class = np.bincount(self.codes[is_known], minlength=len(self.classes))
-        is_doubtful = self.probability < (min_confidence or 0)
-        return Counts(self.classes, per_class, int((is_doubtful & is_known).sum()), int((~is_known).sum()))
+        is_doubtful = is_known & (self.probability < (min_confidence or 0))
+        n_doubtful = None if min_confidence is None else int(is_doubtful.sum())
+        return Counts(self.classes, per_class, n_doubtful, int((~is_known).sum()))
 
 
 def list_added(
@@ -176,18 +184,7 @@ def name_said(said: np.ndarray) -> dict[str, np.ndarray]:
 
 def join_predictions(parts: Sequence[Predictions], order: np.ndarray | slice = slice(None)) -> Predictions:
     """Return the predictions of all parts, one after another or in another order."""
-
-    def join(name: str) -> np.ndarray:
-        joined = np.concatenate([getattr(part, name) for part in parts])
-        return joined[order] if len(joined) else joined
-
-    return Predictions(
-        parts[0].classes,
-        codes=join("codes"),
-        score=join("score"),
-        probabilities=join("probabilities"),
-        n_known=join("n_known"),
-        student=join("student"),
-        student_margin=join("student_margin"),
-        disagrees=join("disagrees"),
-    )
+    names = [each.name for each in fields(Predictions) if each.name != "classes"]
+    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    ordered = {name: values[order] if len(values) else values for name, values in joined.items()}
+    return Predictions(parts[0].classes, **ordered)

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..errors import UndriftWarning, escape_controls, wrap_line
+from .job import Summary
 
 
 class SafeConsole(Console):
@@ -125,12 +126,12 @@ def run_job(run: Callable[[StageBar], Any], stages: dict[str, float] | None = No
     return result
 
 
-def show_summary(summary: Any, describe: Callable[[Any], Iterable[str]], *, as_json: bool) -> None:
+def show_summary(summary: Summary, *, as_json: bool) -> None:
     """Print a summary: as JSON, or in lines, those with an indent as they are."""
     if as_json:
-        show_json(summary if isinstance(summary, dict) else summary.to_dict())
-        return
-    say_lines(describe(summary))
+        show_json(dict(summary.facts))
+    else:
+        say_lines(summary.lines)
 
 
 def say_lines(lines: Iterable[str]) -> None:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from ..errors import count
 from ..text import clear_vectors, find_cache, list_vectors
+from .job import Summary
 from .terminal import format_size
 
 
-def run_cache(*, clear: bool) -> dict[str, Any]:
-    """Return the folder, its files and their size before it is cleared, and whether it was."""
-    files = list_vectors()
+def run_cache(*, clear: bool) -> Summary:
+    """Say where the vectors are, how many before they are cleared, and whether they were."""
+    files, folder = list_vectors(), str(find_cache())
     size = sum(path.stat().st_size for path in files)
     if clear:
         clear_vectors()
-    return {"folder": str(find_cache()), "files": len(files), "bytes": size, "cleared": clear}
-
-
-def describe_cache(summary: dict[str, Any]) -> Iterator[str]:
-    """Say where the vectors are, how many, and whether they were removed."""
-    files = f"{count(summary['files'], 'file')} of sentence vectors ({format_size(summary['bytes'])})"
-    yield f"{'Removed' if summary['cleared'] else 'Kept'}: {files}, in"
-    yield f"  {summary['folder']}"
+    facts = {"folder": folder, "files": len(files), "bytes": size, "cleared": clear}
+    kept = f"{count(len(files), 'file')} of sentence vectors ({format_size(size)})"
+    return Summary(facts, [f"{'Removed' if clear else 'Kept'}: {kept}, in", f"  {folder}"])

@@ -1,0 +1,68 @@
+"""Open a saved model for a command: its target, and the columns of the text of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from ..persist import load_adapter
+from ..text import DistilledText, TextAdapter
+from .domains import find_text
+from .job import ModelJob
+from .tables import TableError, is_table
+
+TextModel = TextAdapter | DistilledText
+AnyModel = TypeVar("AnyModel", TextAdapter, TextModel)
+
+
+def open_model(
+    job: ModelJob, path: Path, load: Callable[[Path], AnyModel], columns: str = "text_columns"
+) -> tuple[AnyModel, str, tuple[str, ...]]:
+    """Load the model of a job; return it, the name of its target, and the columns of the text of a file.
+
+    `columns` is the fact of the model that names them, where the job does not.
+    """
+    model = load_model(job, load)
+    names = model.classifier_.target_names_
+    listed = ", ".join(map(str, names))
+    if job.domain is None and len(names) != 1:
+        raise ValueError(f"the model has {len(names)} target domains: choose one with --domain: {listed}")
+    if job.domain is not None and job.domain not in names:
+        raise ValueError(f"the model has no target domain {job.domain!r}: its target domains are {listed}")
+    return model, job.domain or str(names[0]), choose_text(model, job, path, columns)
+
+
+def open_updatable(
+    job: ModelJob, path: Path, columns: str = "text_columns"
+) -> tuple[TextAdapter, str, tuple[str, ...]]:
+    """Load a model that can be updated, as `open_model` does."""
+    adapter, target, text = open_model(job, path, load_adapter, columns)
+    if adapter.classifier_.memory_ is None:
+        raise ValueError(
+            f"{job.model} holds no training rows, which `undrift ask` and `undrift update` need: run "
+            "`undrift adapt` again with --model and --updatable"
+        )
+    return adapter, target, text
+
+
+def load_model(job: ModelJob, load: Callable[[Path], AnyModel]) -> AnyModel:
+    """Load the model of a job, to compute on the job's device."""
+    refuse_table(job.model)
+    model = load(job.model)
+    if job.device is not None and "device" in model.classifier_.get_params():  # not if it is distilled
+        model.classifier_.set_params(device=job.device)
+    return model
+
+
+def refuse_table(model: Path) -> None:
+    """Refuse a file of rows where a model is needed; the files of a command were probably exchanged."""
+    if is_table(model):
+        raise TableError(f"{model} is a file of rows, not a model: give the model first, then the rows")
+
+
+def choose_text(
+    model: TextModel, job: ModelJob, path: Path, columns: str = "text_columns"
+) -> tuple[str, ...]:
+    """Return the columns of the text: those given, those of the model, or the only one in the file."""
+    return tuple(job.text or model.facts_.get(columns, ())) or find_text(path, job.reading, ())
