@@ -131,6 +131,12 @@ def test_families_methods_and_labels():
     assert list(rows("kinds-families")) == ["Amazon reviews", "crisis", "emotion"]
     controls = [record(m, "stance", 0.6, n_classes=3) for m in ("undrift", "svm-tfidf", "logistic-tfidf")]
     assert list(rows("kinds-families", controls)) == ["stance (control)"]
+    asked = rows("kinds-families-asked")
+    assert asked["crisis"] == {"no label": "22.0", "5 asked": "20.0"}
+    assert make_kinds_table("kinds-families-random", make_frame(RECORDS)) is None  # of one task alone
+    labelled = [record(f"updated-{n}", "crisis", 0.1 + 1 / n) for n in (3, 5, 10, 30)]
+    random = rows("kinds-families-random", [RECORDS[13], *labelled])
+    assert list(random["crisis"].values()) == ["22.0", "43.3", "30.0", "20.0", "13.3"]
     methods = rows("kinds-methods")
     assert list(methods) == ["svm-tfidf", "logistic-tfidf", "undrift"]
     written = {name: own["reviews as written"] for name, own in methods.items()}
@@ -146,7 +152,8 @@ def test_the_command_prints_every_table(tmp_path, capsys):
     from typer.testing import CliRunner
 
     path = tmp_path / "kinds.jsonl"
-    path.write_text("".join(f"{json.dumps(r)}\n" for r in RECORDS))
+    labelled = [{**r, "method": "updated-30"} for r in RECORDS if r["method"] == "undrift"]
+    path.write_text("".join(f"{json.dumps(r)}\n" for r in [*RECORDS, *labelled]))
     said = CliRunner().invoke(app, ["kinds", str(path)])
     assert said.exit_code == 0
     assert all(f"## {name}\n" in said.stdout for name in TABLES)

@@ -178,12 +178,37 @@ def kinds_families_table(tasks: Tasks) -> str | None:
         "intervals hold, %": tasks.take("undrift", "error_held"),
         "width": tasks.take("undrift", "width"),
     }
+    note = f"{LR} In a control the meaning of labels changes."
+    return _write("family", columns, _list_by_family(tasks, columns), note)
+
+
+def kinds_families_asked_table(tasks: Tasks) -> str | None:
+    """Errors of every family by number of labels that were asked for."""
+    return _write_families(tasks, {f"{n} asked": f"updated-asked-{n}" for n in LABELS})
+
+
+def kinds_families_random_table(tasks: Tasks) -> str | None:
+    """Errors of every family by number of random labels."""
+    return _write_families(tasks, {f"{n} random": f"updated-{n}" for n in LABELS})
+
+
+def _write_families(tasks: Tasks, methods: Mapping[str, str]) -> str | None:
+    labelled = {says: tasks.take_most(method) for says, method in methods.items()}
+    if pd.DataFrame(labelled).isna().all(axis=None):
+        return None
+    columns = {"no label": tasks.take("undrift"), **labelled}
+    rows = [[family, *cells] for family, _, *cells in _list_by_family(tasks, columns)]
+    return _write("family", columns, rows, f"Errors in per cent. {_DRAWS}", with_tasks=False)
+
+
+def _list_by_family(tasks: Tasks, columns: Mapping[str, pd.Series]) -> list[list[str]]:
+    """Return a row of cells for every family, in the order of their names."""
     rows = []
     for family, own in sorted(tasks.about.groupby("family"), key=lambda item: str(item[0]).lower()):
         mark = " (control)" if family in CONTROLS else ""
         cells = [format_points(values[own.index].mean()) for values in columns.values()]
         rows.append([f"{family}{mark}", str(len(own)), *cells])
-    return _write("family", columns, rows, f"{LR} In a control the meaning of labels changes.")
+    return rows
 
 
 def kinds_methods_table(tasks: Tasks) -> str | None:
@@ -219,7 +244,7 @@ def kinds_uneven_table(tasks: Tasks) -> str | None:
         for share, (n, means) in lines.items()
     ]
     columns = dict.fromkeys(next(iter(lines.values()))[1]) if lines else {}
-    return _write("positive", columns, rows, f"{LR} Reviews of amazon-bow and fdu-mtl. {_DRAWS}")
+    return _write("positive", columns, rows, "Reviews of amazon-bow and fdu-mtl.")
 
 
 def list_by_share(tasks: Tasks) -> dict[float, tuple[int, dict[str, float]]]:
@@ -353,6 +378,8 @@ TABLES: Mapping[str, Callable[[Tasks], str | None]] = {
     "kinds-estimates": kinds_estimates_table,
     "kinds-labelled-estimates": kinds_labelled_estimates_table,
     "kinds-families": kinds_families_table,
+    "kinds-families-asked": kinds_families_asked_table,
+    "kinds-families-random": kinds_families_random_table,
     "kinds-methods": kinds_methods_table,
     "kinds-labels": kinds_labels_table,
     "kinds-uneven": kinds_uneven_table,
@@ -362,26 +389,34 @@ TABLES: Mapping[str, Callable[[Tasks], str | None]] = {
 
 
 def _write(
-    first: str, columns: Mapping[str, object] | None, rows: list[list[str]], note: str = ""
+    first: str,
+    columns: Mapping[str, object] | None,
+    rows: list[list[str]],
+    note: str = "",
+    *,
+    with_tasks: bool = True,
 ) -> str | None:
-    """Return the table, without empty columns, and its note; None where no cell has a number."""
-    names = [first, *GROUPS] if columns is None else [first, "tasks", *columns]
-    n_words = 1 if columns is None else 2
-    kept = [i for i in range(len(names)) if i < n_words or any(row[i] for row in rows)]
-    if len(kept) == n_words:
+    """Return the table, without empty columns, and its note; None where no cell has a number.
+
+    The columns are those of the groups where none are given.
+    """
+    words = [first, "tasks"] if with_tasks and columns is not None else [first]
+    names = [*words, *(GROUPS if columns is None else columns)]
+    kept = [i for i in range(len(names)) if i < len(words) or any(row[i] for row in rows)]
+    if len(kept) == len(words):
         return None
     lines = [[row[i] for i in kept] for row in rows]
     return write_table([names[i] for i in kept], lines, 1, *filter(None, [note]))
 
 
 def make_kinds_table(name: str, frame: pd.DataFrame) -> str | None:
-    """Return one of `TABLES` with the versions of undrift, or None without records."""
+    """Return one of `TABLES`, the first of the page with the version of undrift; None without records."""
     own = frame[frame["plan"] == PLAN]
     if own.empty:
         return None
     tasks = group_tasks(own)
     tasks = tasks.compared() if name in COMPARE else tasks
     table = TABLES[name](tasks) if len(tasks.about) else None
-    if table is None or name == "readme":
+    if table is None or name != "kinds":
         return table
     return "\n".join([table.rstrip("\n"), *say_versions(own)]) + "\n"

@@ -33,7 +33,6 @@ from .tables import (
 _SLOT = re.compile(r"(<!-- bench table: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _FIGURE = re.compile(r"\]\([^)]*figures/([^)/]+)\.svg\)")
 PAGES = ("README.md", "docs/*.md", "lab/*.md", "lab/pages/*.md")
-OF_THE_PAPER = ("section ", "depth ", "figure ", "large scale")  # how claims of the paper begin
 
 
 def make_table(
@@ -85,13 +84,13 @@ def fill_page(
 ) -> str:
     """Put tables into the slots of a page: ``<!-- bench table: small -->`` up to ``<!-- end -->``.
 
-    The slot `check` is for all verdicts, `answers` for those on claims of the paper; `scripts` are tables of
+    The slot `answers` is for verdicts on claims of the paper, `check` for all others; `scripts` are tables of
     their own. A slot without results keeps its content.
     """
     frame, failed = make_frame(records), find_failures(records)
     judged = {
-        "check": verdict_table(verdicts),
-        "answers": verdict_table([v for v in verdicts if v.bar.says.startswith(OF_THE_PAPER)]),
+        "check": verdict_table([v for v in verdicts if not v.bar.claim]),
+        "answers": verdict_table([v for v in verdicts if v.bar.claim]),
     }
     given = {**(judged if verdicts else dict.fromkeys(judged)), **(scripts or {})}
 

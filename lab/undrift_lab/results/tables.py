@@ -70,10 +70,10 @@ def format_points(fraction: Any, form: str = ".1f") -> str:
 
 
 def list_stamps(frame: pd.DataFrame) -> list[str]:
-    """Return versions of undrift, then dates and machines, each once."""
+    """Return versions of undrift, then machines, each once with the dates of its records."""
     frame = frame[frame["machine"].notna()]
-    stamps = dict.fromkeys(zip(frame["date"], frame["machine"], strict=True))
-    return [*say_versions(frame), *(f"{date}: {machine}." for date, machine in stamps)]
+    dates = frame.groupby("machine", sort=False)["date"].unique()
+    return [*say_versions(frame), *(f"{', '.join(sorted(own))}: {name}." for name, own in dates.items())]
 
 
 def say_versions(frame: pd.DataFrame) -> list[str]:
