@@ -10,8 +10,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from undrift.errors import UndriftWarning
-from undrift.text import TermVectorizer, collect_words, unseen_share, words
-from undrift.text.terms import BLOCK_DOCUMENTS
+from undrift.text import TermVectorizer, count_words, interleave, unseen_share, words
 
 DOCUMENTS = [
     "the kettle boils and boils and boils and boils",
@@ -113,13 +112,28 @@ def test_empty_documents_are_zero_rows_and_n_grams_have_a_range():
     assert TermVectorizer(ngram_range=[2, 3]).fit(["a b c"]).terms_ == ["a b", "a b c", "b c"]
 
 
-def test_many_documents_are_counted_in_blocks():
-    vectorizer = TermVectorizer().fit(DOCUMENTS)
-    expected, n = vectorizer.transform(DOCUMENTS).toarray(), 1 + BLOCK_DOCUMENTS // len(DOCUMENTS)
-    rows = vectorizer.transform(iter(DOCUMENTS * n))
-    assert_array_equal(rows.toarray(), np.tile(expected, (n, 1)))
-    with pytest.raises(ValueError, match=f"document {n * len(DOCUMENTS)} "):  # positions go on
-        vectorizer.transform([*DOCUMENTS * n, 7])
+@pytest.mark.filterwarnings("ignore:the vocabulary may lack terms")
+@pytest.mark.parametrize("options", [{}, {"tokens": "characters"}, {"ngram_range": (2, 3), "n_terms": 5}])
+@pytest.mark.parametrize("n_too_many", [0, 1])
+def test_domains_are_cut_into_terms_once_unless_there_are_too_many(options, n_too_many, monkeypatch):
+    domains = [DOCUMENTS[:3], DOCUMENTS[3:], []]
+    n_distinct = len(TermVectorizer(**options | {"n_terms": 99_999}).fit(DOCUMENTS).terms_)
+    apart, together, cut = TermVectorizer(**options), TermVectorizer(**options), []
+    apart.max_counted = together.max_counted = n_distinct - n_too_many
+    apart.fit(interleave(domains))
+    analyser = together.choose_tokens(DOCUMENTS).build_analyzer()
+    monkeypatch.setattr(together, "build_analyzer", lambda: lambda text: cut.append(text) or analyser(text))
+    rows, words = together.fit_domains(domains)
+    assert len(cut) > 2 * len(DOCUMENTS) if n_too_many else sorted(cut) == sorted(DOCUMENTS)
+    assert together.terms_ == apart.terms_
+    assert_array_equal(together.idf_, apart.idf_)
+    for own, documents, counts in zip(rows, domains, words, strict=True):
+        expected = apart.transform(documents)
+        assert own.dtype == expected.dtype
+        assert own.indices.dtype == expected.indices.dtype == np.int32
+        assert_array_equal(own.toarray(), expected.toarray())
+        if "ngram_range" not in options:
+            assert counts == count_words(documents, apart.tokens_)
 
 
 def zipf_documents(n=600, seed=0):
@@ -173,7 +187,7 @@ def test_documents_that_are_no_strings_are_named_by_position(bad, message):
     with pytest.raises(ValueError, match=message):
         TermVectorizer().fit(DOCUMENTS).transform(["fine", bad])
     with pytest.raises(ValueError, match=message):
-        collect_words(["fine", bad])
+        count_words(["fine", bad])
 
 
 @pytest.mark.parametrize("nothing", [None, float("nan"), np.float32("nan"), pd.NA])
@@ -220,8 +234,8 @@ def test_bad_parameters(parameters, message):
 
 def test_unseen_share():
     source = ["the good book", "a book"]
-    known = collect_words(iter(source))
-    assert known == {"the", "good", "book", "a"}
-    assert unseen_share(["the kettle, the kettle", "a good kettle"], known) == pytest.approx(3 / 7)
-    assert unseen_share(iter(source), known) == 0
-    assert math.isnan(unseen_share(["", "!"], known))
+    known = count_words(iter(source))
+    assert known == {"the": 1, "good": 1, "book": 2, "a": 1}
+    assert unseen_share(count_words(["the kettle, the kettle", "a good kettle"]), known) == 3 / 7
+    assert unseen_share(known, known) == 0
+    assert math.isnan(unseen_share(count_words(["", "!"]), known))

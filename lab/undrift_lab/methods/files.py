@@ -26,7 +26,7 @@ from sklearn.svm import LinearSVC
 
 from undrift.core import Rows, choose_form
 from undrift.method import MSDAClassifier
-from undrift.text import TFIDF_LENGTH, TermVectorizer, interleave
+from undrift.text import TFIDF_LENGTH, TermVectorizer
 
 from ..catalogue import PEERS, split_label_method
 from ..metrics import calibration_error, transfer_error, transfer_loss, transfer_ratio
@@ -105,8 +105,8 @@ def weight_rows(task: TwoFiles) -> Weighted:
     def weight() -> tuple[Rows, Rows]:
         if isinstance(task.source, list):
             vectorizer = TermVectorizer(task.max_features, length=1.0)
-            vectorizer.fit(interleave([task.source, task.target]))
-            return vectorizer.transform(task.source), vectorizer.transform(task.target)
+            (source, target), _ = vectorizer.fit_domains([task.source, task.target])
+            return source, target
         files = [sp.csr_array(X) for X in (task.source, task.target)]
         weighting = TfidfTransformer(sublinear_tf=True).fit(sp.vstack(files))
         source, target = (sp.csr_array(weighting.transform(X)).astype(np.float32) for X in files)

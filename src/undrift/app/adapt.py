@@ -24,7 +24,7 @@ from ..inputs import gather_rows, spell_label
 from ..method import MSDAClassifier, predict_codes
 from ..persist import choose_bits, measure_parts, save_model
 from ..results import Baseline, Comparison, Label, Target, fitted_svm
-from ..text import N_TERMS, TermVectorizer, TextAdapter, cross_languages, interleave
+from ..text import N_TERMS, TermVectorizer, TextAdapter, cross_languages
 from . import terminal
 from .distill import DistilledFile, distill_domains
 from .domains import (
@@ -118,6 +118,7 @@ class LocalRows:
         self.job, self.show_stage = job, show_stage
         self.predictions: list[Predictions] = []  # of every target, for a report or a teacher's summary
         self.X: list[Matrix] = []  # rows of every domain, after `fit`
+        self.unseen: list[float | None] = []  # shares of the words of every target, after `fit`
         self._scores: dict[int, np.ndarray] = {}  # of a target's rows, by its position
         self.read()
 
@@ -164,6 +165,7 @@ class LocalRows:
         adapter.fit_crossing(crossing, is_named=True, keeps_state=self.job.needs_state)
         count_terms = crossing.vectorizer.transform
         self.X = [*(count_terms(source.documents) for source in self.sources), *crossing.rows.values()]
+        self.unseen = [None] * len(self.targets)
         taught = [label for told in crossing.list_labels().values() for label in told]
         everything = [document for listed in documents.values() for document in listed]
         path = Path(f"{self.sources[0].name} in {crossing.source_language}")
@@ -180,8 +182,9 @@ class LocalRows:
     def count_terms(self, adapter: TextAdapter) -> TermVectorizer:
         """Choose the vocabulary, and make the rows of every domain."""
         documents = [domain.documents for domain in (*self.sources, *self.targets)]
-        vectorizer = adapter.new_vectorizer().fit(interleave(documents))
-        self.X = [vectorizer.transform(each) for each in documents]
+        vectorizer = adapter.new_vectorizer()
+        self.X, words = vectorizer.fit_domains(documents)
+        self.unseen = compare_words(self.targets, words, vectorizer.tokens_)
         return vectorizer
 
     @cached_property
@@ -336,8 +339,6 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: LocalRows) -> AdaptSummary
         classifier = clone(adapter.classifier or MSDAClassifier())
         adapter.set_params(classifier=classifier.set_params(target_shares=match_shares(job, classes)))
     rows.fit(adapter, np.array(labels, dtype=object))
-    rows.show_stage("comparing words", None)
-    unseen = compare_words(job, rows.sources, rows.targets, adapter.vectorizer_.tokens_)
     notes += list_notes(job, rows.targets, adapter)
     fit, learnt = FitFacts.of(adapter), None
     if job.use_labels != "score":
@@ -352,7 +353,7 @@ def _adapt(job: AdaptJob, adapter: TextAdapter, rows: LocalRows) -> AdaptSummary
         targets = [
             TargetSummary(
                 FileRows.of(target),
-                unseen[i],
+                rows.unseen[i],
                 row_counts[i],
                 Target.of(classifier, target.name),
                 classifier.target_shares is not None,

@@ -33,12 +33,20 @@ from ..distributed import (
 from ..errors import UndriftWarning, warn
 from ..method import MSDAClassifier
 from ..results import Baseline, Comparison, Label
-from ..text import SAMPLE_DOCUMENTS, DocumentFrequencies, TermVectorizer, TextAdapter, hash_text, interleave
+from ..text import (
+    SAMPLE_DOCUMENTS,
+    DocumentFrequencies,
+    TermVectorizer,
+    TextAdapter,
+    count_words,
+    hash_text,
+    interleave,
+)
 from .adapt import LocalRows, count_mistakes, run_adapt
 from .domains import JobDomain, name_domains, open_rows, parse_label
 from .job import AdaptJob, Reading, ShowStage, ignore_stage
 from .predictions import Predictions, predict_taught
-from .summary import AdaptSummary
+from .summary import AdaptSummary, compare_words
 from .tables import Table, common_delimiter, join_kinds, list_texts, list_values, shard_paths
 
 sizeof.register(DocumentFrequencies, n_bytes)
@@ -202,6 +210,9 @@ class ClusterRows(LocalRows):
         """Make the rows of every domain on the workers, one block for each shard."""
         each = zip(self.shards, self.surveyed, strict=True)
         self.X = [vectorize_shards(*domain, self.vectorizer) for domain in each]
+        domains, tokens = (*self.sources, *self.targets), self.vectorizer.tokens_
+        words = [count_words(domain.documents, tokens) for domain in domains]
+        self.unseen = compare_words(self.targets, words, tokens)
         return self.vectorizer
 
     @cached_property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ from ..results import (
     tabulate_shares,
     write_class,
 )
-from ..text import FAR_APART, TextAdapter, collect_words, unseen_share
+from ..text import FAR_APART, TextAdapter, unseen_share
 from .distill import DistilledFile
 from .domains import JobDomain
 from .job import AdaptJob
@@ -284,13 +284,17 @@ class AdaptSummary:
 
 
 def compare_words(
-    job: AdaptJob, sources: Sequence[JobDomain], targets: Sequence[JobDomain], tokens: str
+    targets: Sequence[JobDomain], words: Sequence[Counter[str]], tokens: str
 ) -> list[float | None]:
-    """Return the share of each target's words that the source lacks; warn where it lacks most."""
-    if not sources or job.bridge:
+    """Return the share of each target's words that the source lacks; warn where it lacks most.
+
+    `words` are those of every source, and then of every target; without a source nothing is compared.
+    """
+    n_sources = len(words) - len(targets)
+    if n_sources < 1:
         return [None] * len(targets)
-    known = collect_words(chain.from_iterable(source.documents for source in sources), tokens)
-    shares = [unseen_share(target.documents, known, tokens) for target in targets]
+    known = set().union(*words[:n_sources])
+    shares = [unseen_share(counts, known) for counts in words[n_sources:]]
     for target, share in zip(targets, shares, strict=True):
         if share > FAR_APART:
             warn(

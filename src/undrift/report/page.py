@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 from .._version import __version__
 from ..files import write_text_atomically
-from ..text import TextAdapter, collect_words, unseen_share
+from ..text import TextAdapter, count_words, unseen_share
 from .batches import PredictCharts, PredictPage, chart_batches
 from .charts import Charts, adaptation_charts
 from .content import AdaptationPage, describe_adaptation, to_plain, write_percent
@@ -108,7 +108,8 @@ def adaptation_report(
         rows = [model.vectorizer_.transform(documents) for documents in texts]
         classifier, terms, vectorizer = model.classifier_, model.terms_, model.vectorizer_
         tokens = vectorizer.tokens_
-        unseen = unseen_share(texts[1], collect_words(texts[0], tokens), tokens)
+        words = [count_words(documents, tokens) for documents in texts]
+        unseen = unseen_share(words[1], words[0])
     else:
         rows, texts, classifier, vectorizer, unseen = [source, target], [None, None], model, None, None
         terms = list(terms) if terms is not None else [f"column {j}" for j in range(rows[0].shape[1])]

@@ -8,7 +8,7 @@ from .terms import N_TERMS, TFIDF_LENGTH, DocumentFrequencies, TermVectorizer
 from .tokens import (
     FAR_APART,
     SAMPLE_DOCUMENTS,
-    collect_words,
+    count_words,
     hash_text,
     interleave,
     unseen_share,

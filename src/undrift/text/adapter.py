@@ -19,7 +19,7 @@ from .distill import ask_teacher
 from .distilled import DistilledText, distill_text
 from .model import TextModel
 from .terms import N_TERMS, TermVectorizer
-from .tokens import check_documents, interleave
+from .tokens import check_documents
 
 Documents = Iterable[str]
 Targets = Documents | Mapping[str, Documents]
@@ -139,9 +139,10 @@ class TextAdapter(TextModel):
                 raise ValueError(f"bridge=True makes a teacher itself: drop {', '.join(refused)}")
             return self._fit_across(documents, y, target, **options)
         source, targets = [] if documents is None else _read_once(documents), _read_targets(target)
-        vectorizer = self.new_vectorizer().fit(interleave([source, *targets.values()]))
-        X = None if documents is None else vectorizer.transform(source)
-        rows = {name: vectorizer.transform(texts) for name, texts in targets.items()}
+        vectorizer = self.new_vectorizer()
+        (counted, *others), _ = vectorizer.fit_domains([source, *targets.values()])
+        X = None if documents is None else counted
+        rows = dict(zip(targets, others, strict=True))
         X_target = rows if isinstance(target, Mapping) else rows.get(TARGET)
         return self.fit_rows(vectorizer, X, y, X_target, **options)
 

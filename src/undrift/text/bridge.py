@@ -35,7 +35,6 @@ from ..inputs import missing_mask
 from ..method import Given
 from .languages import LANGUAGES, check_language, encode_texts
 from .terms import TermVectorizer
-from .tokens import interleave
 
 ShowStage = Callable[[str, float | None], None]  # takes the name of a stage, and the share of it that is done
 
@@ -110,8 +109,7 @@ def cross_languages(
     languages = {name: check_language(texts, name) for name, texts in targets.items()}
     if show_stage is not None:
         show_stage("counting terms", None)
-    vectorizer.fit(interleave([*targets.values()]))
-    rows = {name: vectorizer.transform(texts) for name, texts in targets.items()}
+    rows = dict(zip(targets, vectorizer.fit_domains([*targets.values()])[0], strict=True))
     source = read_source(documents, y, title, show_stage)
     teacher: dict[str, dict[str, Given]] = {}
     for name, texts in targets.items():

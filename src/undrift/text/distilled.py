@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..inputs import spell_label
 from .distill import DistilledClassifier, Taught, distill
 from .model import TextModel
-from .terms import TermVectorizer, build_tfidf, count_documents
+from .terms import TermVectorizer, count_documents, rank_terms
 from .tokens import CHARACTER_NGRAMS, choose_pattern
 
 MOST_BYTES = 5_000_000  # of a model file, about
@@ -64,7 +64,9 @@ class DistilledText(TextModel):
         """The vectoriser of scikit-learn with these terms."""
         check_is_fitted(self)
         if not hasattr(self, "_cached_vectorizer"):
-            self._cached_vectorizer = build_tfidf(self.terms_, self.idf_, **self.analysis_)
+            vectorizer = TfidfVectorizer(vocabulary=self.terms_, sublinear_tf=True, **self.analysis_)
+            self._cached_vectorizer = vectorizer.fit([""])
+            self._cached_vectorizer.idf_ = self.idf_
         return self._cached_vectorizer
 
     def fit(self, *arguments: object, **options: object) -> NoReturn:
@@ -127,11 +129,12 @@ def choose_terms(
 ) -> tuple[list[str], np.ndarray]:
     """Choose the terms of most documents that a small file has room for, and their document weights."""
     n_terms = min(MOST_TERMS, MOST_BYTES // (TERM_BYTES + 4 * n_numbers))
-    counted = count_documents(documents, TfidfVectorizer(**analysis).build_analyzer()).rank(n_terms)
-    if not counted:
+    counts = count_documents(documents, TfidfVectorizer(**analysis).build_analyzer()).counts
+    terms = rank_terms(counts, n_terms)
+    if not terms:
         raise ValueError(f"no words in the {len(documents)} documents: distillation needs some")
-    frequencies = np.array([count for _, count in counted])
-    return [term for term, _ in counted], 1 + np.log((1 + len(documents)) / (1 + frequencies))
+    frequencies = np.array([counts[term] for term in terms])
+    return terms, 1 + np.log((1 + len(documents)) / (1 + frequencies))
 
 
 def measure_fidelity(

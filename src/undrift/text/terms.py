@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import warn
 from ..inputs import all_or_nothing, check_choice, check_count, check_positive
-from .tokens import SAMPLE_DOCUMENTS, TOKENS, build_analyser, check_documents, choose_tokens
+from .tokens import (
+    SAMPLE_DOCUMENTS,
+    TOKENS,
+    build_analyser,
+    check_documents,
+    choose_tokens,
+    count_words,
+    interleave,
+)
 
 N_TERMS = 20_000  # more than the pivots that the first layer reconstructs (section 4)
 TFIDF_LENGTH = 5.0  # of rows: how far the squashing functions of the layers bend them
-BLOCK_DOCUMENTS = 2048  # that are counted at once
 
 
 class TermVectorizer(TransformerMixin, BaseEstimator):
@@ -122,20 +129,53 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     def fit_frequencies(self, frequencies: DocumentFrequencies) -> TermVectorizer:
         """Choose the vocabulary, given the :meth:`frequencies` of all documents."""
         n_documents, n_missed = frequencies.n_documents, frequencies.n_missed
-        ranked = frequencies.rank(self.n_terms)
+        ranked = rank_terms(frequencies.counts, self.n_terms)
         if not ranked:
             raise ValueError(f"no words in the {n_documents} documents: a vocabulary needs at least one")
-        if n_missed >= ranked[-1][1]:
+        held_by = [frequencies.counts[term] for term in ranked]
+        if n_missed >= held_by[-1]:
             warn(
                 f"the vocabulary may lack terms of up to {n_missed} documents: there are more than "
                 f"{frequencies.limit:,} distinct terms; lower n_terms"
             )
-        self.terms_ = [term for term, _ in ranked]
-        self.document_frequency_ = np.array([count for _, count in ranked], dtype=np.int64)
+        self.terms_ = ranked
+        self.document_frequency_ = np.array(held_by, dtype=np.int64)
         self.idf_ = 1 + np.log((1 + n_documents) / (1 + self.document_frequency_))
         self.n_documents_ = n_documents
         self.n_missed_ = n_missed
         return self
+
+    def fit_domains(
+        self, domains: Sequence[Iterable[str]]
+    ) -> tuple[list[sparse.csr_array], list[Counter[str]]]:
+        """Choose the vocabulary of several domains; return the rows and the words of each.
+
+        Documents are cut into terms once, and the counts of all terms are held meanwhile. With more than two
+        million distinct terms, documents are cut again instead. The words of a domain come with the number of
+        times that they occur: terms of one word, or n-grams of characters.
+        """
+        self.choose_tokens(interleave(domains))
+        numbers = NumberedTerms(self.max_counted)
+        try:
+            counts = [self._count_terms(documents, numbers) for documents in domains]
+        except TooManyTerms:
+            self.fit_frequencies(self.frequencies(interleave(domains)))
+            words = [count_words(documents, self.tokens_) for documents in domains]
+            return [self.transform(documents) for documents in domains], words
+        for X in counts:
+            X.resize((X.shape[0], len(numbers)))
+        n_documents = sum(X.shape[0] for X in counts)
+        held_by = np.sum([np.bincount(X.indices, minlength=len(numbers)) for X in counts], axis=0)
+        frequencies = Counter(dict(zip(numbers, held_by.tolist(), strict=True)))
+        self.fit_frequencies(DocumentFrequencies(frequencies, n_documents, 0, self.max_counted))
+        chosen = [numbers[term] for term in self.terms_]
+        names = np.array(list(numbers), dtype=object)
+        is_word = [self.tokens_ == "characters" or " " not in term for term in names]
+        words = []
+        for total in (X.sum(axis=0) * is_word for X in counts):
+            found = np.flatnonzero(total)
+            words.append(Counter(dict(zip(names[found], total[found].astype(int).tolist(), strict=True))))
+        return [self._weigh(X[:, chosen]) for X in counts], words
 
     def fit_transform(self, documents: Iterable[str], y: object = None) -> sparse.csr_array:
         """Choose the vocabulary and give the rows; a generator is held in memory, to be read twice."""
@@ -147,12 +187,30 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         """Return the rows of the documents, of shape (n_documents, n_terms); zero where no term occurs."""
         check_is_fitted(self, "terms_")
         self._check_parameters()
-        options = {"analyzer": self.build_analyzer(), "dtype": np.dtype(self.dtype)}
-        vectorizer, rest = build_tfidf(self.terms_, self.idf_, **options), check_documents(documents)
-        blocks = [sparse.csr_array((0, len(self.terms_)), dtype=self.dtype)]
-        while block := list(islice(rest, BLOCK_DOCUMENTS)):
-            blocks.append(sparse.csr_array(vectorizer.transform(block)) * self.length)
-        return sparse.vstack(blocks, format="csr")
+        known = KnownTerms(zip(self.terms_, range(len(self.terms_)), strict=True))
+        return self._weigh(self._count_terms(documents, known)[:, : len(known)])
+
+    def _count_terms(self, documents: Iterable[str], numbers: NumberedTerms | KnownTerms) -> sparse.csr_array:
+        """Count the terms of documents, in the columns of their numbers."""
+        analyse = self.build_analyzer()
+        columns, counts, ends = array("i"), array("i"), array("q", [0])
+        for document in check_documents(documents):
+            found = Counter(analyse(document))
+            columns.extend(map(numbers.__getitem__, found))
+            counts.extend(found.values())
+            ends.append(len(columns))
+        fits = "int32" if len(columns) < 2**31 else "int64"
+        parts = np.array(counts, dtype=self.dtype), np.array(columns), np.array(ends, dtype=fits)
+        return sparse.csr_array(parts, shape=(len(ends) - 1, len(numbers) + 1))
+
+    def _weigh(self, counts: sparse.csr_array) -> sparse.csr_array:
+        """Return the rows of counted terms of the vocabulary."""
+        weights = TfidfTransformer(sublinear_tf=True)
+        weights.idf_ = self.idf_
+        counts.sort_indices()
+        if counts.shape[0]:  # scikit-learn refuses none
+            counts = weights.transform(counts, copy=False)
+        return sparse.csr_array(counts) * self.length
 
     def build_analyzer(self) -> Callable[[str], list[str]]:
         """Return the function that lists the terms of a document."""
@@ -180,11 +238,30 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
             raise ValueError(f"ngram_range must be (shortest, longest), from 1 up; got {self.ngram_range}")
 
 
-def build_tfidf(terms: list[str], idf: np.ndarray, **options: Any) -> TfidfVectorizer:
-    """Return scikit-learn's vectoriser with these terms and document weights; rows have length 1."""
-    vectorizer = TfidfVectorizer(vocabulary=terms, sublinear_tf=True, **options).fit([""])
-    vectorizer.idf_ = idf
-    return vectorizer
+class TooManyTerms(Exception):
+    """More distinct terms than can be held."""
+
+
+class NumberedTerms(dict[str, int]):
+    """Numbers of terms in the order in which they are first asked for, at most `limit`."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.limit = limit
+
+    def __missing__(self, term: str) -> int:
+        number = len(self)
+        if number >= self.limit:
+            raise TooManyTerms
+        self[term] = number
+        return number
+
+
+class KnownTerms(dict[str, int]):
+    """Numbers of the terms of a vocabulary; all others have the next one."""
+
+    def __missing__(self, term: str) -> int:
+        return len(self)
 
 
 @dataclass(frozen=True)
@@ -205,9 +282,14 @@ class DocumentFrequencies:
         counts, forgotten = _prune(self.counts + other.counts, self.limit)
         return DocumentFrequencies(counts, n_documents, n_missed + forgotten, self.limit)
 
-    def rank(self, k: int) -> list[tuple[str, int]]:
-        """Return the `k` terms of highest count, ties in alphabetical order."""
-        return sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))[:k]
+
+def rank_terms(counts: Mapping[str, int], k: int) -> list[str]:
+    """Return the `k` terms of highest count, ties in alphabetical order."""
+    values = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
+    least = np.partition(values, -k)[-k] if k < len(values) else 0  # most terms are rare, and need no order
+    ranked = sorted(term for term, n in counts.items() if n >= least)
+    ranked.sort(key=counts.__getitem__, reverse=True)
+    return ranked[:k]
 
 
 def count_documents(

@@ -15,7 +15,7 @@ import html
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain, islice
 from typing import Any
@@ -137,10 +137,19 @@ def build_analyser(tokens: str, ngram_range: Sequence[int]) -> Callable[[str], l
 
     Terms are n-grams of words, `ngram_range` words long; or n-grams of characters of fixed lengths.
     """
-    options: dict[str, Any] = {"tokenizer": words, "token_pattern": None, "ngram_range": tuple(ngram_range)}
     if tokens == "characters":
-        options = {"preprocessor": separate_runs, "analyzer": "char_wb", "ngram_range": CHARACTER_NGRAMS}
-    return CountVectorizer(lowercase=False, **options).build_analyzer()
+        options: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": CHARACTER_NGRAMS}
+        return CountVectorizer(lowercase=False, preprocessor=separate_runs, **options).build_analyzer()
+    shortest, longest = ngram_range
+
+    def analyse(document: str) -> list[str]:
+        found = words(document)
+        terms = list(found) if shortest == 1 else []
+        for n in range(max(shortest, 2), longest + 1):
+            terms += map(" ".join, zip(*(found[i:] for i in range(n)), strict=False))
+        return terms
+
+    return analyse
 
 
 def choose_tokens(documents: Iterable[str]) -> tuple[str, str]:
@@ -150,8 +159,9 @@ def choose_tokens(documents: Iterable[str]) -> tuple[str, str]:
     """
     sample = islice(documents, SAMPLE_DOCUMENTS)
     texts = [normalise(document[:_SAMPLE_CHARACTERS]) for document in sample]
-    n_letters = sum(len(_LETTERS.findall(text)) for text in texts)
-    spaceless = sum(len(_SPACELESS_LETTERS.findall(text)) for text in texts) / max(n_letters, 1)
+    n_spaceless = sum(len(_SPACELESS_LETTERS.findall(text)) for text in texts if not text.isascii())
+    n_letters = sum(len(_LETTERS.findall(text)) for text in texts) if n_spaceless else 1
+    spaceless = n_spaceless / n_letters
     if spaceless >= _MANY_SPACELESS:
         return "characters", f"{spaceless:.0%} of the letters are of scripts without spaces"
     frequencies: Counter[str] = Counter()
@@ -182,23 +192,22 @@ def interleave(domains: Sequence[Iterable[str]]) -> Iterator[str]:
                 waiting.remove(domain)
 
 
-def collect_words(documents: Iterable[str], tokens: str = "words") -> set[str]:
-    """Return the words, or character n-grams, that occur in some documents; each is read once."""
+def count_words(documents: Iterable[str], tokens: str = "words") -> Counter[str]:
+    """Count the words, or character n-grams, of some documents; each is read once."""
+    counts: Counter[str] = Counter()
     analyse = build_analyser(tokens, (1, 1))
-    return {word for document in check_documents(documents) for word in analyse(document)}
+    for document in check_documents(documents):
+        counts.update(analyse(document))
+    return counts
 
 
-def unseen_share(target: Iterable[str], known: set[str], tokens: str = "words") -> float:
+def unseen_share(target: Mapping[str, int], known: Container[str]) -> float:
     """Return the share of the target's words, each occurrence counted, that are not `known`.
 
-    `known` are the words of the source, as :func:`collect_words` returns them. NaN without any word.
+    `target` are counts, as :func:`count_words` returns them. NaN without any word.
     """
-    analyse = build_analyser(tokens, (1, 1))
-    n_words = n_unseen = 0
-    for document in check_documents(target):
-        occurring = analyse(document)
-        n_words += len(occurring)
-        n_unseen += sum(word not in known for word in occurring)
+    n_words = sum(target.values())
+    n_unseen = sum(n for word, n in target.items() if word not in known)
     return n_unseen / n_words if n_words else float("nan")
 
 
