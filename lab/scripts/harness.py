@@ -10,9 +10,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from gzip import open as gzip_open
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +25,7 @@ DOMAINS = ("books", "dvd", "electronics", "kitchen")
 
 def data_folder() -> Path:
     if "UNDRIFT_DATA" not in os.environ:
-        raise SystemExit("set UNDRIFT_DATA to the folder that holds amazon-bow and processed_acl")
+        raise SystemExit("set UNDRIFT_DATA to the folder that holds the corpora")
     return Path(os.environ["UNDRIFT_DATA"])
 
 
@@ -43,23 +41,6 @@ def amazon_presence(n_rows: int | None, n_columns: int | None, dtype: str) -> sp
     X = X[:, :n_columns].astype(dtype)
     X.data[:] = 1
     return X
-
-
-def acl_presence(n_rows: int | None, n_terms: int, dtype: str) -> sp.csr_matrix:
-    """Presence of the `n_terms` most frequent terms in the labelled reviews with their words."""
-    documents = []
-    for domain in DOMAINS:
-        for polarity in ("positive", "negative"):
-            path = data_folder() / "processed_acl" / domain / f"{polarity}.review.gz"
-            with gzip_open(path, "rt", encoding="utf-8") as file:
-                documents += [{pair.rpartition(":")[0] for pair in line.split()[:-1]} for line in file]
-    documents = documents[:: max(1, len(documents) // n_rows)] if n_rows else documents
-    frequency = Counter(term for terms in documents for term in terms)
-    column = {term: j for j, (term, _) in enumerate(frequency.most_common(n_terms))}
-    places = [(i, column[term]) for i, terms in enumerate(documents) for term in terms if term in column]
-    rows, columns = np.array(places).T
-    shape = (len(documents), len(column))
-    return sp.csr_matrix((np.ones(len(places), dtype), (rows, columns)), shape=shape)
 
 
 def draw_share(y: np.ndarray, rows: np.ndarray, share: float, most: int, seed: int) -> np.ndarray:
@@ -86,16 +67,6 @@ def time_call(action: Callable[[], object]) -> tuple[object, float]:
     start = time.perf_counter()
     value = action()
     return value, time.perf_counter() - start
-
-
-def peak_gigabytes() -> float:
-    """Largest resident memory of this process so far."""
-    status = Path("/proc/self/status")
-    if status.exists():  # there ru_maxrss would count what the parent held when it started this process
-        (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
-        return int(line.split()[1]) * 1024 / 1e9
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
 # tells the largest memory of the process that it runs in; that of a parent counts in the usage of a child
@@ -136,7 +107,7 @@ def run_undrift(
 
 def print_record(record: dict) -> None:
     """Print a contender's record for the process that started it."""
-    print(json.dumps({**record, "peak_gigabytes": peak_gigabytes()}))
+    print(json.dumps(record))
 
 
 def run_contender(name: str, arguments: Sequence[str], repeats: int = 1, key: str = "seconds") -> dict:

@@ -51,9 +51,6 @@ def run_plan(
         None, "--seed", min=0, help="Instead of the plan's. Results of several seeds may share a file."
     ),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what failed before."),
-    scores: Path | None = typer.Option(
-        None, "--scores", metavar="FILE", help="Keep log probabilities of tasks on two files, as .npz."
-    ),
     log: bool = typer.Option(False, "--log", help="Write one line a task, also where no terminal shows it."),
 ) -> None:
     """Run a benchmark plan. Stop it at any time and run it again: it resumes where it was.
@@ -77,7 +74,7 @@ def run_plan(
 
     chosen = load_plan(plan).smaller(max_rows, max_features).seeded(seed)
     names = (_split_names(methods), _split_names(tasks), _split_names(variants))
-    summary = run(chosen, results, Request(data, *names, jobs, device, retry_failed, show, scores))
+    summary = run(chosen, results, Request(data, *names, jobs, device, retry_failed, show))
     failed = f"; {summary.n_failed} failed" if summary.n_failed else ""
     _say(f"{summary.n_new} tasks run, {summary.n_before} done before{failed}: {results}")
     if summary.n_failed:

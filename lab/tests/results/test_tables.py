@@ -99,19 +99,6 @@ def test_a_teacher_stands_beside_what_it_taught():
     assert "Version 4 of undrift." in table
 
 
-def test_the_headline_has_both_protocols():
-    records = [
-        transfer(method, *pair, error, plan="small", variant=variant, method_version=6)
-        for variant in ("shipped", "inductive")
-        for method, error in (("svm-tfidf", 0.3), ("undrift", 0.2))
-        for pair in TASKS
-    ]
-    rows = cells(show("headline", records))
-    assert rows[2] == ["amazon-bow, 2 tasks", "seen", "SVM on tf-idf", "30.0", "", ""]
-    assert rows[5] == ["amazon-bow, 2 tasks", "unseen", "undrift, all domains", "20.0", "-10.0", ""]
-    assert "Version 6 of undrift." in show("headline", records)
-
-
 def test_a_table_of_distances_says_how_they_were_measured_and_what_failed(records):
     about = {"params": {"noise": 0.7, "n_layers": 5, "n_rows": 1000}}
     failed = {**DISTANCES[0], "source": "x", "failed": "no luck"}

@@ -36,8 +36,6 @@ from .resources import measure_time
 from .svm import choose_linear_C
 
 N_DRAWS = 3
-N_KEPT = 800  # rows of a target whose probabilities are kept
-SMALLEST = 1e-6  # of kept probabilities, which are stored as logarithms
 
 
 @dataclass(frozen=True)
@@ -82,21 +80,20 @@ class Answer:
     details: Mapping[str, Any]
 
 
-def solve(task: TwoFiles) -> tuple[list[Finding], dict[str, np.ndarray]]:
-    """Run the methods of a task; return their records, and log probabilities of some of its rows."""
-    kept: dict[str, np.ndarray] = {}
+def solve(task: TwoFiles) -> list[Finding]:
+    """Run the methods of a task."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             rows = weight_rows(task)
         except Exception as error:
-            return attempt(task.cells, error), kept
+            return attempt(task.cells, error)
         ours = [cell for cell in task.cells if _is_ours(cell.method)]
-        findings = attempt(ours, _run_ours, rows, ours, kept) if ours else []
+        findings = attempt(ours, _run_ours, rows, ours) if ours else []
         for cell in task.cells:
             if cell not in ours:
                 findings += attempt([cell], _run_other, rows, cell)
-    return findings, kept
+    return findings
 
 
 def weight_rows(task: TwoFiles) -> Weighted:
@@ -139,13 +136,13 @@ def _fit_svm(rows: Weighted) -> tuple[np.ndarray, dict[str, Any]]:
     return LinearSVC(C=C).fit(rows.source, rows.y).predict(rows.target), {"C": C}
 
 
-def _run_ours(rows: Weighted, cells: Sequence[Cell], kept: dict[str, np.ndarray]) -> Iterator[Finding]:
+def _run_ours(rows: Weighted, cells: Sequence[Cell]) -> Iterator[Finding]:
     """Fit undrift once, then let copies of it learn labels."""
     source, target = rows.long
     classifier = MSDAClassifier(device=rows.device, random_state=rows.seed)
     fitted, seconds = measure_time(classifier.fit, source, rows.y, target)
     no_rows = np.array([], dtype=int)
-    first = describe_fit(fitted, target, rows.truth, no_rows, kept)
+    first = describe_fit(fitted, target, rows.truth, no_rows)
     n, d = len(rows.y) + len(rows.truth), source.shape[1]
     form = choose_form(n, d, fitted.representation_.n_pivots)
     first = replace(first, details={"form": form, **first.details})
@@ -186,13 +183,7 @@ def _learn_labels(
         yield CellRecord(cell, {**record.values, **more})
 
 
-def describe_fit(
-    model: MSDAClassifier,
-    target: Rows,
-    truth: np.ndarray,
-    labelled: np.ndarray,
-    kept: dict[str, np.ndarray] | None = None,
-) -> Answer:
+def describe_fit(model: MSDAClassifier, target: Rows, truth: np.ndarray, labelled: np.ndarray) -> Answer:
     """Predict the rows without a label, and say what the model says of them."""
     p = model.predict_proba(target)
     is_scored = ~np.isin(np.arange(len(truth)), labelled)
@@ -209,25 +200,12 @@ def describe_fit(
         "calibration_error": calibration_error(p[is_scored], model.classes_, truth[is_scored]),
         **_compare_shares(about, truth),
     }
-    readings = _find_readings(model, target)
-    said = {name: model.classes_[own.argmax(axis=1)] for name, own in readings.items()}
+    readings = zip(model.model_.names, model.find_readings(target), strict=True)
+    said = {name: model.classes_[own.argmax(axis=1)] for name, own in readings}
     details["readings"] = {
         name: transfer_error(truth[is_scored], read[is_scored]) for name, read in said.items()
     }
-    if kept is not None:
-        rows = np.linspace(0, len(truth) - 1, min(len(truth), N_KEPT)).round().astype(int)
-        kept |= {f"reading {name}": _log(own[rows]) for name, own in readings.items()}
-        kept |= {"undrift": _log(p[rows]), "y": truth[rows].astype(np.int16), "classes": model.classes_}
     return Answer(predicted, is_scored, details)
-
-
-def _find_readings(model: MSDAClassifier, target: Rows) -> dict[str, np.ndarray]:
-    """Return the class probabilities of rows by every reading."""
-    return dict(zip(model.model_.names, model.find_readings(target), strict=True))
-
-
-def _log(p: np.ndarray) -> np.ndarray:
-    return np.log(np.maximum(p, SMALLEST)).astype(np.float16)
 
 
 def _compare_shares(about: Mapping[str, Any], truth: np.ndarray) -> dict[str, Any]:

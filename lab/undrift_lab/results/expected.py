@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,10 +18,8 @@ from .records import Record
 from .tables import write_table
 
 MEASURES = {  # columns of the data frame
-    "mean_error": "transfer_error", "represent_seconds": "represent_seconds", "share_error": "share_gap",
-    "expected_error_gap": "error_gap", "calibration_error": "calibration_error", "distances_grown": "grows",
+    "mean_error": "transfer_error", "represent_seconds": "represent_seconds", "distances_grown": "grows",
 }  # fmt: skip
-ESTIMATED = ("share_error", "expected_error_gap", "calibration_error")
 SURE_ERRORS = 2  # standard errors over the tasks, within which a difference is a tie
 # whether it is met (None without a task), number of tasks, numbers
 Result = tuple[bool | Literal["tie"] | None, int, str]
@@ -31,8 +29,7 @@ Result = tuple[bool | Literal["tie"] | None, int, str]
 class Bar:
     """One line that results must reach (or, of a claim of the paper, may or may not).
 
-    It is about `n_tasks` tasks (of distances: pairs of domains); with fewer there is no verdict. With
-    `variants` it is about the tasks of all of them.
+    It is about `n_tasks` tasks (of distances: pairs of domains); with fewer there is no verdict.
     """
 
     says: str
@@ -40,27 +37,21 @@ class Bar:
     method: str
     n_tasks: Count
     variant: str = "main"
-    variants: tuple[str, ...] = ()
-    measure: Literal[
-        "mean_error", "represent_seconds", "distances_grown", "share_error", "expected_error_gap",
-        "calibration_error",
-    ] = "mean_error"  # fmt: skip
+    measure: Literal["mean_error", "represent_seconds", "distances_grown"] = "mean_error"
     claim: bool = False
     at_most: float | None = None  # the mean over tasks
     at_least: float | None = None
     than: Where | None = None  # lower than there, by a factor of `times`
     times: float = 1.0
-    worse_than: tuple[str, ...] | None = None  # than any of them, by more than `by`, on few tasks
+    worse_than: tuple[str, ...] | None = None  # than any of them, on few tasks
     at_most_tasks: int = 0
-    never_above: tuple[str, ...] | None = None  # on the mean, by more than `by`, in any of the variants
-    by: float = 0.0
     machine: str = ""  # part of the name of the machine, where only its records count
     missing: str = ""  # why there may be no record of it
 
     def __post_init__(self) -> None:
         has_bounds = self.at_most is not None or self.at_least is not None
-        if has_bounds + sum(x is not None for x in (self.than, self.worse_than, self.never_above)) != 1:
-            raise ValueError("give bounds (at_most, at_least), than, worse_than or never_above: one of them")
+        if has_bounds + (self.than is not None) + (self.worse_than is not None) != 1:
+            raise ValueError("give bounds (at_most, at_least), than or worse_than: one of them")
         if self.than is not None:  # in this plan and variant, if it says no other
             here = {"plan": self.plan, "variant": self.variant, **_given(self.than)}
             object.__setattr__(self, "than", Where(**here))
@@ -69,8 +60,6 @@ class Bar:
         """Compare results with it."""
         if self.machine:
             frame = frame[frame["machine"].fillna("").str.contains(self.machine)]
-        if self.never_above is not None:
-            return self._compare_variants(frame, self.never_above)
         others = [] if self.than is None else [self.than]
         ours, *theirs = self.measure_all(frame, *others, *map(self._place, self.worse_than or ()))
         if ours.empty:
@@ -81,7 +70,7 @@ class Bar:
             if self._is_tie(ours - theirs[0]):
                 return "tie", len(ours), f"{numbers}; within {SURE_ERRORS} standard errors"
             return mean * self.times < other, len(ours), numbers
-        return self._check_harm(ours, theirs) if theirs else self._check_mean(frame, ours)
+        return self._check_harm(ours, theirs) if theirs else self._check_mean(ours)
 
     def _is_tie(self, gaps: pd.Series) -> bool:
         """Tell whether a claim is about a difference of errors that its tasks do not show."""
@@ -90,53 +79,25 @@ class Bar:
 
     def measure_all(self, frame: pd.DataFrame, *others: Where) -> list[pd.Series]:
         """Measure the method and others by task, over the tasks that all of them have."""
-        measured = [self._measure(place, frame) for place in (self._place(self.method), *others)]
+        places = [self._place(self.method), *others]
+        measured = [average_tasks(place.of(frame), MEASURES[self.measure]) for place in places]
         common = [task for task in measured[0].index if all(task in values.index for values in measured)]
         return [values[common] for values in measured]
 
-    def _measure(self, place: Where, frame: pd.DataFrame, column: str = "") -> pd.Series:
-        name = column or MEASURES[self.measure]
-        if not self.variants:
-            return average_tasks(place.of(frame), name)
-        each = {v: average_tasks(replace(place, variant=v).of(frame), name) for v in self.variants}
-        return pd.concat([values.rename(lambda task, v=v: f"{v} {task}") for v, values in each.items()])
-
-    def _check_mean(self, frame: pd.DataFrame, ours: pd.Series) -> Result:
-        mean, n_tasks, without = float(ours.mean()), len(ours), ""
-        if self.measure in ESTIMATED:  # a method may decline to estimate
-            n_tasks = len(self._measure(self._place(self.method), frame, "transfer_error"))
-            without = f"; {n_tasks - len(ours)} without" if len(ours) < n_tasks else ""
+    def _check_mean(self, ours: pd.Series) -> Result:
+        mean = float(ours.mean())
         bounds = {"at least": self.at_least, "at most": self.at_most}
         wanted = [f"{name} {self._show(bound)}" for name, bound in bounds.items() if bound is not None]
         is_high = self.at_least is None or mean >= self.at_least
         is_low = self.at_most is None or mean <= self.at_most
-        return is_high and is_low, n_tasks, ", ".join([self._show(mean), *wanted]) + without
+        return is_high and is_low, len(ours), ", ".join([self._show(mean), *wanted])
 
     def _check_harm(self, ours: pd.Series, theirs: Sequence[pd.Series]) -> Result:
-        # errors are counts over a number of rows: exactly `by` must not become more by rounding
         gaps = ours - pd.concat(theirs, axis=1).min(axis=1)
-        worse = list(ours.index[gaps > self.by + 1e-9])
+        worse = list(ours.index[gaps > 1e-9])  # errors are counts over a number of rows, and rounded
         named = f": {', '.join(worse)}" if worse else ""
-        by = f" by more than {100 * self.by:g} points" if self.by else ""
-        return (
-            len(worse) <= self.at_most_tasks,
-            len(ours),
-            f"worse{by} on {len(worse)} of {len(ours)} tasks{named}",
-        )
-
-    def _compare_variants(self, frame: pd.DataFrame, methods: Sequence[str]) -> Result:
-        n_tasks, above, worst = 0, [], -1.0
-        for variant in self.variants or [self.variant]:
-            here = replace(self, variant=variant, variants=())
-            ours, *others = here.measure_all(frame, *map(here._place, methods))
-            n_tasks += len(ours)
-            for name, values in zip(methods, others, strict=True) if len(ours) else ():
-                gap = float((ours - values).mean())
-                worst = max(worst, gap)
-                above += [f"{variant} ({name}, {100 * gap:+.2f})"] if gap > self.by + 1e-9 else []
-        named = f": {', '.join(above)}" if above else ""
-        numbers = f"at most {100 * worst:+.2f} points, {100 * self.by:+.2f} allowed{named}"
-        return (not above, n_tasks, numbers) if n_tasks else (None, 0, "")
+        is_met = len(worse) <= self.at_most_tasks
+        return is_met, len(ours), f"worse on {len(worse)} of {len(ours)} tasks{named}"
 
     def _place(self, method: str) -> Where:
         return Where(self.plan, self.variant, method)

@@ -17,12 +17,10 @@ from .kinds import TABLES as KINDS
 from .kinds import make_kinds_table
 from .records import Record
 from .tables import (
-    HEADLINE,
     PEERS_PLAN,
     distance_table,
     experiments_table,
     field_table,
-    headline_table,
     list_reasons,
     plan_table,
     published_table,
@@ -45,7 +43,6 @@ def make_table(
         its_failed = [r for r in failed if r["kind"] == "distance"]
         return distance_table(distances, its_failed) if len(distances) or its_failed else None
     makers: Mapping[str, tuple[Callable[[pd.DataFrame], str | None], pd.DataFrame]] = {
-        "headline": (headline_table, frame[frame["plan"].isin(list(HEADLINE))]),
         "paper": (published_table, frame),
         "experiments": (partial(experiments_table, distances=distances), frame),
         "experiments-msda-5": (partial(experiments_table, distances=distances, methods=["msda-5"]), frame),

@@ -9,11 +9,8 @@ import pandas as pd
 
 from ..catalogue import PEERS, find_family
 from .frame import (
-    MIN_DOMAINS,
-    Difference,
     Where,
     average_tasks,
-    compare,
     count_harm,
     first_seed,
     mean_over_tasks,
@@ -30,14 +27,6 @@ MEANS = {  # of records, and how tables name them
 GPU = "NVIDIA"  # in the name of a machine
 SOURCE_ONLY = "source-only"
 PEERS_PLAN = "peers"
-# plans of the headline: the variants that may see the test rows, unlabelled, and that may not
-HEADLINE = {"small": ("shipped", "inductive"), "multi": ("20000 terms", "inductive")}
-METHODS_OF_REVIEWS = {
-    "svm-tfidf": "SVM on tf-idf",
-    "nb-features": "naive-Bayes features",
-    "undrift-pair": "undrift, two files",
-    "undrift": "undrift, all domains",
-}
 TAUGHT = {
     "undrift": "undrift",
     "minilm-finetuned": "encoder",
@@ -123,36 +112,6 @@ def plan_table(frame: pd.DataFrame, failed: Sequence[Record] = ()) -> str:
         rows.append([variant, method, str(own["task"].nunique()), *cells])
     names = ["setting", "method", "tasks", *MEANS.values()]
     return write_table(names, rows, 2, *list_stamps(frame), *list_reasons(failed))
-
-
-def headline_table(frame: pd.DataFrame) -> str:
-    """The tf-idf SVM and undrift on reviews, with the test rows among the unlabelled ones and without."""
-    rows = []
-    for plan, variants in HEADLINE.items():
-        for seen, variant in zip(("seen", "unseen"), variants, strict=True):
-            there = Where(plan, variant, "svm-tfidf").of(frame)
-            for method, says in METHODS_OF_REVIEWS.items():
-                group = Where(plan, variant, method).of(frame)
-                if group.empty:
-                    continue
-                gap = None if method == "svm-tfidf" else compare(group, there)
-                corpus = f"{group['corpus'].iloc[0]}, {group['task'].nunique()} tasks"
-                rows.append([corpus, seen, says, format_points(mean_over_tasks(group)), *_show_gap(gap)])
-    names = ["corpus", "test rows", "method", "error, %", "less the SVM's, points", "95% interval"]
-    notes = (
-        "Seen: test rows are among the unlabelled ones. Intervals are of a bootstrap over domains and seeds; "
-        f"with fewer than {MIN_DOMAINS} domains there is none."
-    )
-    shown = frame[frame["variant"].isin([name for pair in HEADLINE.values() for name in pair])]
-    return write_table(names, rows, 3, notes, *say_versions(shown))
-
-
-def _show_gap(gap: Difference | None) -> list[str]:
-    """Return the cells of a difference and its interval."""
-    if gap is None:
-        return ["", ""]
-    mean, low, high = (format_points(value, "+.1f") for value in (gap.mean, gap.low, gap.high))
-    return [mean, f"{low} to {high}" if gap.n_domains >= MIN_DOMAINS else ""]
 
 
 def teachers_table(frame: pd.DataFrame) -> str:

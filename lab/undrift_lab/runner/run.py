@@ -36,7 +36,6 @@ from ..plan import CorpusSpec, Plan, Setting
 from ..results.records import Journal, Unwritable, journal
 from .recording import add_origin, grid_record, transfer_record
 from .resume import Resume
-from .scores import score_archive
 
 Progress = Callable[[int, int, str], None]
 STOPPED = "undrift-lab: stopped; what is done is kept, and the same command goes on from there"
@@ -64,7 +63,6 @@ class Request:
     device: str = "cpu"
     retry_failed: bool = False
     progress: Progress = lambda n_done, n_total, what: None
-    scores: Path | None = None  # of plans on two files: an archive of some rows' log probabilities
 
 
 def run(plan: Plan, results: str | Path, request: Request | None = None) -> Summary:
@@ -197,11 +195,9 @@ class Runner:
             groups.setdefault((variant.name, cell.source, cell.target), []).append(cell)
         tasks = ((key, self._take_files(variants[key[0]], group)) for key, group in groups.items())
         work = Parallel(self.request.jobs, return_as="generator_unordered")
-        with score_archive(self.request.scores) as keep:
-            for key, findings, kept in work(delayed(_solve)(key, task) for key, task in tasks):
-                for finding in findings:
-                    self._record_file(variants[key[0]], finding)
-                keep("|".join(key), kept)
+        for name, findings in work(delayed(_solve)(key[0], task) for key, task in tasks):
+            for finding in findings:
+                self._record_file(variants[name], finding)
 
     def _take_files(self, variant: Setting, cells: Sequence[Cell]) -> TwoFiles:
         """Return the rows of a task on two files."""
@@ -300,9 +296,9 @@ class Runner:
         return errors
 
 
-def _solve(key: tuple[str, str, str], task: TwoFiles) -> tuple[Any, list[Finding], dict[str, np.ndarray]]:
-    """Solve a task in a process of its own, and say which one it was."""
-    return key, *solve(task)
+def _solve(variant: str, task: TwoFiles) -> tuple[str, list[Finding]]:
+    """Solve a task in a process of its own, and say of which variant it was."""
+    return variant, solve(task)
 
 
 def _attempt_baseline(bench: Bench, target: str) -> float | str:
