@@ -19,10 +19,11 @@ from tests.helpers.corpus import read_domain
 from tests.helpers.review_files import make_review_texts
 from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
 from undrift.app.adapt import run_adapt
+from undrift.app.ask import run_ask
 from undrift.app.job import AdaptJob, AskJob, UpdateJob
 from undrift.app.on_dask import Shard, run_on_cluster, survey_shards, vectorize_shards
 from undrift.app.tables import TableError, list_values, open_table, shard_paths, write_table
-from undrift.app.update import run_ask, run_update
+from undrift.app.update import run_update
 from undrift.text import words
 
 
