@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from undrift.core.array import NotPositiveDefinite
+from undrift.core.array import NotPositiveDefinite, array_ops
 from undrift.core.gram import (
     add_domain_centred_gram,
     primal_weights,
@@ -29,16 +29,24 @@ def test_primal_weights_are_combinations_of_centred_rows(counts, domain, means, 
     dual = rng.normal(size=(60, 2))
     weights = primal_weights(form(counts), means, domain, dual)
     assert_allclose(weights, (counts - means[domain]).T @ dual, rtol=1e-9, atol=1e-9)
+    assert_allclose(primal_weights(form(counts), None, domain, dual), counts.T @ dual, rtol=1e-9, atol=1e-9)
 
 
-def test_adding_in_place(counts, domain, means, rng):
-    A = rng.normal(size=(60, 60))
-    K = A + A.T
-    centred = counts - means[domain]
+@pytest.mark.parametrize("n", [60, 59, 1])
+@pytest.mark.parametrize("place", [np.asarray, "torch"])
+def test_adding_in_place(counts, domain, means, rng, place, n):
+    place = pytest.importorskip("torch").from_numpy if place == "torch" else place
+    A = rng.normal(size=(n, n))
+    K, domain = A + A.T, domain[:n]
+    centred = counts[:n] - means[domain]
     expected = K + 0.3 * centred @ centred.T
-    found = add_domain_centred_gram(K, counts, means, domain, 0.3)
-    assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-    assert np.shares_memory(found, K)
+    ops, rows = array_ops(place(K)), place(counts[:n].copy())
+    folded = ops.fold(place(K.copy()))
+    assert_allclose(ops.unfold(folded), K)
+    found = add_domain_centred_gram(folded, rows, means, domain, 0.3)
+    assert_allclose(ops.unfold(found), expected, rtol=1e-9, atol=1e-9)
+    assert np.shares_memory(np.asarray(found), np.asarray(folded))
+    assert_allclose(rows, centred, rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -149,9 +149,10 @@ def test_inner_products_are_those_of_concatenated_layers(rng, form, n_classes, n
         assert_allclose(again.gram.products, expected, rtol=1e-7, atol=1e-9)
         assert (again.depth, again.noise, again.hidden) == (level.depth, level.noise, None)
         rows = np.vstack([given[0][np.argsort(given[3], kind="stable")], *given[2].values()])
-        for layer, H in zip(level.stack.layers, level.hidden, strict=True):
+        centres = level.stack.means[1:]
+        for layer, H, means in zip(level.stack.layers, level.hidden, centres, strict=True):
             rows = np.tanh(rows @ layer.coef + layer.intercept)
-            assert_allclose(H, rows, rtol=1e-6, atol=1e-9)
+            assert_allclose(H, rows - means[anchors.domain], rtol=1e-6, atol=1e-9)
 
 
 def test_inner_products_on_torch_are_those_on_the_host(rng, device):

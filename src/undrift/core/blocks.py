@@ -112,7 +112,9 @@ class HostShelf:
 class StoredBlocks:
     """Rows of this process, with the rows after a layer kept once they have been computed.
 
-    The given blocks are never written to. The `shelf` is memory by default.
+    Rows after a layer take the place of the hidden rows before it, block by block: there is never more than
+    one depth. Those that are asked for again are computed again. The given blocks are never written to. The
+    `shelf` is memory by default.
     """
 
     def __init__(self, blocks: Sequence[Rows], shelf: Shelf | None = None) -> None:
@@ -125,7 +127,11 @@ class StoredBlocks:
 
     def fits_memory(self) -> bool:
         """Tell whether hidden rows of this width are kept in memory."""
-        return self._shelf.fits(sum(self.sizes) * self.width * self.itemsize)
+        return self._shelf.fits(self._n_bytes)
+
+    @property
+    def _n_bytes(self) -> int:
+        return sum(self.sizes) * self.width * self.itemsize
 
     def gather(self, is_few: IsFew) -> list[Rows] | None:
         """Return the blocks where their rows are few; None where they are not."""
@@ -137,8 +143,8 @@ class StoredBlocks:
         vars(mapped).update(vars(self), width=len(layer.intercept), _before=self, _layer=layer, _kept=None)
         if hidden is not None:
             edges = np.cumsum([0, *self.sizes]).tolist()
-            for _ in mapped._keep(hidden[start:stop] for start, stop in pairwise(edges)):
-                pass
+            parts = (hidden[start:stop] for start, stop in pairwise(edges))
+            mapped._kept = [self._shelf.keep(part, mapped._n_bytes) for part in parts]
         return mapped
 
     def total(self, fn: Callable[[Rows], T]) -> T:
@@ -147,21 +153,26 @@ class StoredBlocks:
 
     def __iter__(self) -> Iterator[Rows]:
         """Yield the rows, block by block; a block is valid until the next one is yielded."""
-        if self._kept is None:
-            assert self._before is not None
-            assert self._layer is not None
-            yield from self._keep(map(self._layer, self._before))
-        else:
-            for kept in self._kept:
-                yield from self._shelf.load(kept)
-
-    def _keep(self, blocks: Iterable[Rows]) -> Iterator[Rows]:
-        """Yield the blocks of this depth, and keep each; what they were computed from is then let go."""
+        if self._kept is not None:
+            for block in self._kept:
+                yield from self._shelf.load(block)
+            return
         kept = []
-        for block in blocks:
-            kept.append(self._shelf.keep(block, sum(self.sizes) * self.width * self.itemsize))
+        for block in self.drain():
+            kept.append(self._shelf.keep(block, self._n_bytes))
             yield block
-        self._kept, self._before = kept, None
+        self._kept = kept
+
+    def drain(self) -> Iterator[Rows]:
+        """Yield the rows, block by block, and let go of each block after it, unless it was given."""
+        if self._before is None or self._layer is None:
+            yield from self
+            return
+        kept, self._kept = self._kept, None
+        if kept is None:
+            yield from map(self._layer, self._before.drain())
+        while kept:
+            yield from self._shelf.load(kept.pop(0))
 
 
 def reserve(descriptor: int, n_bytes: int) -> None:
@@ -217,6 +228,8 @@ class StreamedBlocks:
             for layer in self._layers:
                 block = layer(block)
             yield block
+
+    drain = __iter__  # nothing is kept
 
 
 def take_rows(blocks: Iterable[Rows], rows: np.ndarray, out: Array, places: np.ndarray) -> Moments:

@@ -36,9 +36,9 @@ def domain_centred_gram(H: Rows, means: np.ndarray, domain: np.ndarray) -> Array
 
 
 def add_domain_centred_gram(
-    K: Array, H: Array, means: np.ndarray, domain: np.ndarray, share: float = 1.0
+    folded: Array, H: Array, means: np.ndarray, domain: np.ndarray, share: float = 1.0
 ) -> Array:
-    """`K` plus `share` times :func:`domain_centred_gram` of dense rows, in the memory of `K`.
+    """Add `share` times :func:`domain_centred_gram` of dense rows to a folded matrix, in its memory.
 
     The rows are centred in place: `H` is overwritten.
     """
@@ -46,7 +46,7 @@ def add_domain_centred_gram(
     means_like_H = ops.like(means, H)
     for rows in row_slices(len(H), H.shape[1], CENTRED_ENTRIES):
         H[rows] -= means_like_H[domain[rows]]
-    return ops.add_inner_products(K, H, share)
+    return ops.add_inner_products(folded, H, share)
 
 
 def submatrix(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
@@ -128,10 +128,12 @@ def _refine(
     return False
 
 
-def primal_weights(H: Rows, means: np.ndarray, domain: np.ndarray, dual: np.ndarray) -> np.ndarray:
-    """``w = sum_i dual_i (h_i - mean_domain(i))``, of shape (d, n_outputs)."""
+def primal_weights(H: Rows, means: np.ndarray | None, domain: np.ndarray, dual: np.ndarray) -> np.ndarray:
+    """``w = sum_i dual_i (h_i - mean_domain(i))``, (d, n_outputs); without means of rows that are centred."""
     ops = array_ops(H)
-    weights = ops.to_numpy(H.T @ ops.like(dual, H))
+    weights: np.ndarray = ops.to_numpy(H.T @ ops.like(dual, H))
+    if means is None:
+        return weights
     by_domain = np.zeros((len(means), dual.shape[1]))
     np.add.at(by_domain, domain, dual)
     return weights - (means.T @ by_domain).astype(weights.dtype)

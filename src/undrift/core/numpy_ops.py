@@ -235,11 +235,24 @@ def inner_products(H: Rows) -> np.ndarray:
     return np.asarray(H @ H.T)  # of one matrix: half of a product
 
 
-def add_inner_products(K: np.ndarray, H: np.ndarray, share: float) -> np.ndarray:
-    """``K + share H H'`` for dense rows and a symmetric `K`, which is overwritten."""
-    H, K = np.ascontiguousarray(H), np.ascontiguousarray(K)
-    syrk = blas.get_blas_funcs("syrk", (H, K))
-    return mirror(syrk(share, H.T, beta=1.0, c=K.T, trans=1, overwrite_c=1).T)
+def fold(K: np.ndarray) -> np.ndarray:
+    """Return the n (n + 1) / 2 numbers of a symmetric matrix in LAPACK's rectangular full packed form."""
+    packed, _ = lapack.get_lapack_funcs("trttf", (K,))(K.T, uplo="U")
+    return np.asarray(packed)
+
+
+def add_inner_products(packed: np.ndarray, H: np.ndarray, share: float) -> np.ndarray:
+    """``K + share H H'`` for dense rows and a `K` that :func:`fold` packed, which is overwritten."""
+    H = np.ascontiguousarray(H)
+    sfrk = lapack.get_lapack_funcs("sfrk", (H, packed))
+    return np.asarray(sfrk(*H.shape, share, H.T, 1.0, packed, trans="T", uplo="U", overwrite_c=1))
+
+
+def unfold(packed: np.ndarray) -> np.ndarray:
+    """Return the full matrix that :func:`fold` packed."""
+    n = int((2 * len(packed)) ** 0.5)
+    full, _ = lapack.get_lapack_funcs("tfttr", (packed,))(n, packed, uplo="U")
+    return mirror(full.T)
 
 
 def factor_spd(A: np.ndarray, shift: np.ndarray) -> np.ndarray:

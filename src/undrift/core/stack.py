@@ -140,6 +140,7 @@ def fit_layers(
             if t == 1:
                 _check_variation(solver.moments, given)
             fitted = solver.fit(**options)
+            del solver  # and the sums that it holds
         domains = fitted.domains
         yield fitted
 

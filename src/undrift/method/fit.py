@@ -215,8 +215,12 @@ def _fit_above(
         else:
             evidence = gather_evidence(anchors, facts, level.gram, C, settings)
         verdict = judge(evidence, settings, last.verdict if last else None)
-    hidden = level.hidden if level.hidden is not None else read_rows(anchors.X, stack, place)
-    model = build_model(stack, chain([anchors.X], hidden), evidence, verdict)
+    hidden: Iterable[Rows] = read_rows(anchors.X, stack, place)
+    subtracted: Sequence[np.ndarray | None] = stack.means
+    if level.hidden is not None:  # which are less their centres already
+        hidden, subtracted = level.hidden, [stack.means[0], *[None] * len(level.hidden)]
+    rows = zip(chain([anchors.X], hidden), subtracted, strict=True)
+    model = build_model(stack, rows, evidence, verdict)
     kept = replace(anchors, X=to_host(anchors.X))
     centres = list(stack.means), list(stack.shares), stack.origin
     memory = Memory(kept, facts, *centres, level.noise, level.form, C)
@@ -297,12 +301,13 @@ def predict_held_out(
 
 def build_model(
     stack: Stack,
-    rows_at_depths: Iterable[Rows],
+    rows_at_depths: Iterable[tuple[Rows, np.ndarray | None]],
     evidence: Evidence,
     verdict: Verdict,
 ) -> Model:
-    """Return the model of a verdict; `rows_at_depths` are the anchors at the input and at every layer.
+    """Return the model of a verdict.
 
+    `rows_at_depths` are the anchors at the input and at every layer, and centres that are to be subtracted.
     Prediction needs no training row: ``w_t = sum_i coef_i h^t(x_i)`` for every layer.
     """
     facts = evidence.facts
@@ -339,7 +344,10 @@ def build_model(
 
 
 def combine_layers(
-    stack: Stack, rows_at_depths: Iterable[Rows], evidence: Evidence, classifiers: Sequence[Moved]
+    stack: Stack,
+    rows_at_depths: Iterable[tuple[Rows, np.ndarray | None]],
+    evidence: Evidence,
+    classifiers: Sequence[Moved],
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return the weights of every layer, classifiers side by side, and their intercepts by domain."""
     conditioned, domain = evidence.conditioned, evidence.anchors.domain
@@ -353,8 +361,8 @@ def combine_layers(
     )
     centres = np.hstack([classifier.coef[m : m + n_domains] for classifier in classifiers])
     coef = []
-    for H, means, share in zip(rows_at_depths, stack.means, stack.shares, strict=True):
-        w = primal_weights(H, means, domain, anchors) + (means - stack.origin @ means).T @ centres
+    for (H, subtracted), means, share in zip(rows_at_depths, stack.means, stack.shares, strict=True):
+        w = primal_weights(H, subtracted, domain, anchors) + (means - stack.origin @ means).T @ centres
         coef.append((share * w).astype(np.float32))
     offsets = np.split(score_centres(stack.means, coef), len(classifiers), axis=1)
     intercepts = []

@@ -26,6 +26,8 @@ from ..core import (
     Moments,
     PivotSplit,
     Rows,
+    StoredBlocks,
+    StreamedBlocks,
     add_domain_centred_gram,
     array_ops,
     choose_pivots,
@@ -122,7 +124,7 @@ class Level:
     stack: Stack
     gram: Gram
     form: Form  # in which the first layer was solved for
-    hidden: tuple[Array, ...] | None  # the anchors at every layer, where they are kept
+    hidden: tuple[Array, ...] | None  # the anchors at every layer less their centres, where they are kept
 
     @property
     def depth(self) -> int:
@@ -141,7 +143,8 @@ def grow_levels(
 ) -> Iterator[Level | None]:
     """Learn layer after layer at every noise level; yield a level at the wanted depths, None at the others.
 
-    With `keeps_hidden` the anchors are kept at every layer, so that none is computed again.
+    With `keeps_hidden` the anchors are kept at every layer, so that none is computed again. Inner products
+    are folded while hidden rows are there: half of the matrix says all.
     """
     reader, domain = _AnchorReader(problem, anchors, place), anchors.domain
     totals = [X.total(moments) if on_cluster(X) else moments(X) for X in problem.rows.values()]
@@ -150,24 +153,24 @@ def grow_levels(
     first = start_gram(place.move_rows(anchors.X), domain, bottom)
     noises = list(learning.by_noise)
     for noise, layers in learning.by_noise.items():
-        K, stack, hidden = first if noise == noises[-1] else first + 0, bottom, list[Array]()
+        folded = first if noise == noises[-1] else first + 0
+        stack, hidden = bottom, list[Array]()
         reader.start()
         form: Form | None = None
         for grown in layers:
             form = form or grown.form
-            H, totals = reader.read(grown)
+            depth = len(stack.layers) + 1
+            H, totals = reader.read(grown, is_last=depth == max(depths))
             stack = stack.grow(grown.layer, *reader.measure(H, totals))
+            folded = add_layer(folded, H, domain, stack)
             if keeps_hidden:
-                hidden.append(H[: len(domain)] + 0)
-            K = add_layer(K, H, domain, stack)
+                hidden.append(H[: len(domain)])
             del H
-            depth = len(stack.layers)
             if depth not in depths:
                 yield None
                 continue
-            products = K if depth == max(depths) else K + 0
-            kept = tuple(hidden) if keeps_hidden else None
-            yield Level(noise, stack, Gram(products, anchors.n_labelled, domain), form, kept)
+            gram = Gram(array_ops(folded).unfold(folded), anchors.n_labelled, domain)
+            yield Level(noise, stack, gram, form, tuple(hidden) if keeps_hidden else None)
 
 
 def read_level(
@@ -175,39 +178,38 @@ def read_level(
 ) -> Level:
     """Return the level of layers that were learnt before; `keeps_hidden` as for `grow_levels`."""
     rows, domain, kept = place.move_rows(anchors.X), anchors.domain, list[Array]()
-    K = start_gram(rows, domain, replace(stack, means=stack.means[:1], shares=stack.shares[:1]))
+    folded = start_gram(rows, domain, replace(stack, means=stack.means[:1], shares=stack.shares[:1]))
     for depth, hidden in enumerate(hidden_rows(place.move_layers(stack.layers), rows), start=1):
         H = array_ops(hidden).empty_like(hidden, (len(domain) + len(stack.origin), hidden.shape[1]))
         H[: len(domain)] = hidden
         part = replace(stack, means=stack.means[: depth + 1], shares=stack.shares[: depth + 1])
-        K = add_layer(K, H, domain, part)
-        kept += [hidden] if keeps_hidden else []
-    return Level(
-        noise, stack, Gram(K, anchors.n_labelled, domain), form, tuple(kept) if keeps_hidden else None
-    )
+        folded = add_layer(folded, H, domain, part)
+        kept += [H[: len(domain)]] if keeps_hidden else []
+    gram = Gram(array_ops(folded).unfold(folded), anchors.n_labelled, domain)
+    return Level(noise, stack, gram, form, tuple(kept) if keeps_hidden else None)
 
 
 def start_gram(X: Rows, domain: np.ndarray, stack: Stack) -> Array:
-    """Return the inner products at the input."""
+    """Return the inner products at the input, folded."""
     means, ops = stack.means[0], array_ops(X)
     added = sp.csr_array(means.astype(X.dtype)) if sp.issparse(X) else ops.like(means, X)
     centres, owner = _find_centres(means, domain, stack.origin)
     with ops.full_precision():
         K = domain_centred_gram(stack_rows([X, added]), centres, owner)
     K *= stack.shares[0]
-    return K
+    return ops.fold(K)
 
 
-def add_layer(K: Array, H: Array, domain: np.ndarray, stack: Stack) -> Array:
-    """Add the inner products of the deepest layer of a stack, in the memory of `K`.
+def add_layer(folded: Array, H: Array, domain: np.ndarray, stack: Stack) -> Array:
+    """Add the inner products of the deepest layer of a stack to folded ones, in their memory.
 
-    `H` has the anchors and one more row for each domain; it is overwritten.
+    `H` has the anchors and one more row for each domain. It is overwritten by them less what is subtracted.
     """
     ops, n, means = array_ops(H), len(domain), stack.means[-1]
     H[n:] = ops.like(means, H)
     centres, owner = _find_centres(means, domain, stack.origin)
     with ops.full_precision():  # so that no rounding makes the matrix indefinite
-        return add_domain_centred_gram(K, H, centres, owner, stack.shares[-1])
+        return add_domain_centred_gram(folded, H, centres, owner, stack.shares[-1])
 
 
 def _find_centres(means: np.ndarray, domain: np.ndarray, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -231,8 +233,11 @@ class _AnchorReader:
         """Return to the input."""
         self._rows = self._place.move_rows(self._anchors.X) if self._is_remote else None
 
-    def read(self, grown: FittedLayer) -> tuple[Array, list[Moments]]:
-        """Return the anchors after a layer, with room for one more row a domain, and the domains' moments."""
+    def read(self, grown: FittedLayer, *, is_last: bool) -> tuple[Array, list[Moments]]:
+        """Return the anchors after a layer, with room for one more row a domain, and the domains' moments.
+
+        After the last layer the other rows are let go.
+        """
         domain, position, intercept = self._anchors.domain, self._anchors.position, grown.layer.intercept
         shape = len(domain) + self._n_domains, len(intercept)
         if self._is_remote:
@@ -241,12 +246,13 @@ class _AnchorReader:
             H[: len(domain)] = self._rows
             return H, [blocks.total(moments) for blocks in grown.domains]
         H, totals = array_ops(intercept).empty_like(intercept, shape), []
-        for k, blocks in enumerate(cast(list[Iterable[Rows]], grown.domains)):
+        for k, blocks in enumerate(cast(list[StoredBlocks | StreamedBlocks], grown.domains)):
             places = np.flatnonzero(domain == k)
             if not len(places) and grown.moments is not None:
                 totals.append(grown.moments[k])
             else:
-                totals.append(take_rows(blocks, position[places], H, places))
+                rows = blocks.drain() if is_last else blocks
+                totals.append(take_rows(rows, position[places], H, places))
         return H, totals
 
     def measure(self, rows: Rows, totals: Sequence[Moments]) -> tuple[np.ndarray, float]:

@@ -164,8 +164,17 @@ def inner_products(H: torch.Tensor) -> torch.Tensor:
     return H @ H.T
 
 
-def add_inner_products(K: torch.Tensor, H: torch.Tensor, share: float) -> torch.Tensor:
-    return K.addmm_(H, H.T, alpha=share)
+def fold(K: torch.Tensor) -> torch.Tensor:
+    """Return `K` itself: torch has no packed form."""
+    return K
+
+
+def add_inner_products(packed: torch.Tensor, H: torch.Tensor, share: float) -> torch.Tensor:
+    return packed.addmm_(H, H.T, alpha=share)
+
+
+def unfold(packed: torch.Tensor) -> torch.Tensor:
+    return packed.clone()  # more may be added to it
 
 
 def factor_spd(A: torch.Tensor, shift: np.ndarray) -> torch.Tensor:
