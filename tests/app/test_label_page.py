@@ -111,7 +111,7 @@ def test_keys_label_and_everything_follows(opened, serve, adapted):
     assert page.inner_text("#basis") == "expected", "questions measure nothing"
     assert page.inner_text("#deck-help").startswith("Rows are drawn at random, doubtful ones more often.")
     label_rows(page, truth, 6)
-    lines = read_csv(server.session.path)
+    lines = read_csv(server.session.file.path)
     assert [line["label"] for line in lines] == [truth[line["text"]] for line in lines]
     state = server.session.state()
     error = state["error"]
@@ -149,7 +149,7 @@ def test_keys_work_wherever_the_focus_is(opened, serve):
     before = page.inner_text("#deck-place")
     page.keyboard.press("2")
     wait_for_row(page, before)
-    assert [line["label"] for line in read_csv(server.session.path)] == ["negative", "positive"]
+    assert [line["label"] for line in read_csv(server.session.file.path)] == ["negative", "positive"]
     assert opened(server).inner_text("#deck-result") == "2 labels saved before."
 
 
@@ -174,9 +174,9 @@ def test_two_tabs_share_the_session_and_not_the_row(opened, serve):
     assert one.text_content("#deck-text") != two.text_content("#deck-text")
     press(one, "1")
     press(two, "2")
-    assert [line["label"] for line in read_csv(server.session.path)] == ["negative", "positive"]
+    assert [line["label"] for line in read_csv(server.session.file.path)] == ["negative", "positive"]
     press(one, "u")
-    assert [line["label"] for line in read_csv(server.session.path)] == ["positive"]
+    assert [line["label"] for line in read_csv(server.session.file.path)] == ["positive"]
 
 
 def test_a_server_that_is_gone_is_said_and_another_goes_on(opened, serve, adapted):
@@ -205,10 +205,10 @@ def test_a_full_disk_is_said_and_the_key_can_be_pressed_again(opened, serve, fai
     page.keyboard.press("1")
     wait_for_word(page, "#deck-result", "Not saved: No space left on device. Free some space")
     assert page.text_content("#deck-text") == shown, "the row stays"
-    assert not server.session.path.exists()
+    assert not server.session.file.path.exists()
     monkeypatch.undo()
     press(page, "1")
-    assert [line["label"] for line in read_csv(server.session.path)] == ["negative"]
+    assert [line["label"] for line in read_csv(server.session.file.path)] == ["negative"]
 
 
 def test_a_screen_reader_has_a_name_for_everything_and_hears_every_result(opened, serve):
@@ -279,7 +279,7 @@ def test_an_answer_is_called_saved_when_it_is(opened, serve, monkeypatch):
     assert page.evaluate("document.activeElement.id") == "deck-text", "keys count at once"
     page.keyboard.press("1")
     wait_for_word(page, "#deck-result", "Saving")
-    assert not server.session.path.exists()
+    assert not server.session.file.path.exists()
     may_save.set()
     wait_for_word(page, "#deck-result", "negative, saved.")
 
@@ -382,6 +382,6 @@ def test_the_page_fits_with_any_number_of_classes(opened, serve, topics, n_class
         assert is_cut == ("gradient" in keys.evaluate("(list) => getComputedStyle(list).backgroundImage"))
         edges = "(b) => parseFloat(getComputedStyle(b).borderBottomWidth)"
         assert keys.locator("button").first.evaluate(edges) > 3
-    lines = read_csv(server.session.path)
+    lines = read_csv(server.session.file.path)
     assert [line["label"] for line in lines] == [truth[line["text"]] for line in lines]
     assert len(lines) == 6

@@ -187,5 +187,5 @@ def test_many_answers_at_once_are_all_saved(server):
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(server.session.path.read_text().splitlines()) == 25
+    assert len(server.session.file.path.read_text().splitlines()) == 25
     assert set(server.session.answers) == set(rows)

@@ -50,21 +50,28 @@ def test_every_answer_is_in_the_file_at_once_and_other_lines_stay(start, adapted
     session, truth = start(), adapted[2]
     for n in range(1, 4):
         label_rows(session, truth, 1)
-        lines = read_csv(session.path)
+        lines = read_csv(session.file.path)
         assert len(lines) == n
     assert [line["label"] for line in lines] == [truth[line["text"]] for line in lines]
     assert {(line["sampled"], line["weight"]) for line in lines} == {("predictions", "")}
-    with open(session.path, "a", encoding="utf-8") as file:
+    with open(session.file.path, "a", encoding="utf-8") as file:
         file.write("a text of another file,positive,estimate,1\n")
     again = start()
     label_rows(again, truth, 1)
     assert len(again.answers) == 4
-    assert read_csv(again.path)[-1]["text"] == "a text of another file"
+    assert read_csv(again.file.path)[-1]["text"] == "a text of another file"
     session = start()
-    session.path.write_text("text,label\nmine,positive\n", encoding="utf-8")
+    session.file.path.write_text("text,label\nmine,positive\n", encoding="utf-8")
     with pytest.raises(ValueError, match="another program changed"):
         label_rows(session, truth, 1)
-    assert "mine" in session.path.read_text()
+    assert "mine" in session.file.path.read_text()
+
+
+def test_texts_of_any_kind_are_read_again(start):
+    texts = ["one\rtwo", 'a "quoted", text\n', "plain", "=1+1\r\n"]
+    session = start(texts)
+    label_rows(session, dict.fromkeys(texts, "negative"), 3)
+    assert start(texts).answers.keys() == session.answers.keys()
 
 
 def test_a_session_goes_on_where_it_was(start, adapted):
@@ -112,7 +119,7 @@ def test_questions_come_first_and_every_other_row_measures(start, adapted):
     assert session.state()["error"]["measured"] is False
     label_rows(session, truth, 6)
     assert session.state()["error"]["n"] == 6
-    lines = read_csv(session.path)
+    lines = read_csv(session.file.path)
     assert [line["sampled"] for line in lines] == ["predictions"] * 5 + ["estimate"] * 6
     weights = [float(line["weight"]) for line in lines[5:]]
     assert_allclose(weights, [given.weight for given in session.answers.values()][5:], rtol=1e-5)
@@ -142,15 +149,15 @@ def error_by_hand(session):
 def test_undo_takes_back_label_file_and_error(start, adapted):
     session, truth = start(), adapted[2]
     label_rows(session, truth, QUESTIONS + 3)
-    before = session.state()["error"]["n"], session.path.read_text()
+    before = session.state()["error"]["n"], session.file.path.read_text()
     (row,) = label_rows(session, truth, 1)
     assert session.undo() == row
-    assert (session.state()["error"]["n"], session.path.read_text()) == before
+    assert (session.state()["error"]["n"], session.file.path.read_text()) == before
     assert session.next_row()["row"] == row
     for _ in range(QUESTIONS + 3):
         session.undo()
     assert session.undo() is None
-    assert read_csv(session.path) == []
+    assert read_csv(session.file.path) == []
     assert not session.state()["error"]["measured"]
 
 
@@ -159,7 +166,7 @@ def test_skipped_rows_and_tabs(start):
     row = session.next_row()["row"]
     session.answer(row, None)
     assert session.next_row()["row"] != row
-    assert not session.path.exists()
+    assert not session.file.path.exists()
     session.undo()
     assert session.next_row()["row"] == row
     session = start()
@@ -179,17 +186,17 @@ def test_a_full_disk_loses_nothing_and_claims_nothing(start, fail, monkeypatch):
     session = start()
     first = session.next_row()["row"]
     session.answer(first, "negative")
-    saved, state = session.path.read_text(), session.state()
+    saved, state = session.file.path.read_text(), session.state()
     row = session.next_row()["row"]
     fail("os.replace", OSError(errno.ENOSPC, "No space left on device"))
     with pytest.raises(OSError, match="No space"):
         session.answer(row, "positive")
     with pytest.raises(OSError, match="No space"):
         session.undo()
-    assert (session.path.read_text(), session.state()) == (saved, state)
+    assert (session.file.path.read_text(), session.state()) == (saved, state)
     monkeypatch.undo()
     session.answer(row, "positive")
-    assert [line["label"] for line in read_csv(session.path)] == ["negative", "positive"]
+    assert [line["label"] for line in read_csv(session.file.path)] == ["negative", "positive"]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +220,7 @@ def test_only_classes_are_labels(start, label):
     session = start()
     with pytest.raises(ValueError, match="the label is one of negative, positive"):
         session.answer(session.next_row()["row"], label)
-    assert not session.path.exists()
+    assert not session.file.path.exists()
 
 
 def test_equal_and_empty_texts_are_shown_once_or_not_at_all(start, adapted):
@@ -231,7 +238,7 @@ def test_a_model_that_cannot_learn_still_measures(start, adapted):
     adapter = copy.copy(adapted[0])
     adapter.classifier_ = copy.copy(adapter.classifier_)
     adapter.classifier_.memory_ = None
-    session = LabelSession(adapter, adapted[1], start().path)
+    session = LabelSession(adapter, adapted[1], start().file.path)
     label_rows(session, adapted[2], 6)
     state = session.state()
     assert not session.can_learn
@@ -288,7 +295,7 @@ def test_labels_of_another_file_count_by_the_rows_that_they_stand_for(start, ada
         for text, weight in zip(texts[:8], [9, 3] * 4, strict=True)
     ]
     session = start()
-    session.path.write_text("text,label,sampled,weight\n" + "\n".join(lines) + "\n")
+    session.file.path.write_text("text,label,sampled,weight\n" + "\n".join(lines) + "\n")
     session = start()
     assert [given.weight for given in session.answers.values()] == pytest.approx([1.5, 0.5] * 4)
     assert session.state()["error"]["n"] == 8

@@ -441,7 +441,7 @@ def label(
     if DASH in (job.input, job.labels):
         raise typer.BadParameter("labels are kept beside the rows: give a file instead of -")
     with terminal.show_start(verbose):
-        from .label_server import run_label
+        from .label import run_label
     with open_streams(job, as_json=False):
         run_label(job)
 

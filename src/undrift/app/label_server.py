@@ -1,11 +1,10 @@
-"""`undrift label`: a page on this machine, its server, and the files that a session writes."""
+"""The server of `undrift label`: it answers a page on this machine, and scripts, that know its token."""
 
 from __future__ import annotations
 
 import hmac
 import json
 import secrets
-import shlex
 import socket
 import threading
 import webbrowser
@@ -13,20 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from ..errors import UndriftError, count
-from ..persist import load_adapter
-from . import terminal
-from .domains import read_domains
-from .job import LabelJob, PredictJob, ShowStage, UpdateJob, ignore_stage
+from ..errors import UndriftError
 from .labelling import LabelSession
-from .models import open_model
-from .predict import run_predict
-from .terminal import describe_file
-from .update import run_update
 
 MOST_BYTES = 65_536  # of a request's body
 MOST_UNCHECKED = 32  # connections that have not shown the token yet; a browser opens six
@@ -39,70 +29,6 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-
-
-def name_output(job: LabelJob, ending: str) -> Path:
-    """Return the path of an output beside the rows, such as kitchen.labels.csv."""
-    return job.input.with_name(f"{job.input.name.split('.')[0]}.{ending}")
-
-
-def run_label(job: LabelJob) -> None:
-    """Serve the page until the session ends, and write its files."""
-    server = terminal.run_job(lambda show: start_server(job, show))
-    terminal.say_line(f"Label rows at {server.address}")
-    terminal.say_line(f"Answers are saved to {server.session.path}. Ctrl-C ends.")
-    if not server.session.can_learn:
-        terminal.say(f"Labels measure the error. {describe_unlearnt(job)}")
-    with server.serve(job.opens_browser):
-        lines = terminal.run_job(lambda show: finish_session(job, server.session, show))
-        server.written = lines
-    terminal.say_lines(lines)
-
-
-def start_server(job: LabelJob, show_stage: ShowStage = ignore_stage) -> LabelServer:
-    """Read model, rows and labels, and return a server that is ready to serve."""
-    adapter, target, text = open_model(job, job.input, load_adapter)
-    (rows,) = read_domains([job.input], job.reading, text, show_stage)
-    labels = job.labels or name_output(job, "labels.csv")
-    if labels.suffix != ".csv" or labels.resolve() in (job.input.resolve(), job.model.resolve()):
-        raise ValueError(f"{labels}: labels are kept in a file of their own that ends in .csv")
-    show_stage("preparing the rows", None)
-    session = LabelSession(adapter, rows.documents, labels, columns=text, target=target)
-    try:
-        return LabelServer(session, job.input.name.split(".")[0], job.port)
-    except OSError as error:
-        raise ValueError(f"port {job.port} cannot be used ({error.strerror}): choose another one") from None
-
-
-def finish_session(job: LabelJob, session: LabelSession, show_stage: ShowStage = ignore_stage) -> list[str]:
-    """Write the updated model and the predictions; return lines that say so."""
-    if not session.answers:
-        return ["No label was given, so nothing was written."]
-    compared, lines = session.compare(), []
-    if compared:
-        score, n_labels = compared.after, count(compared.n_rows, "label")
-        interval = f"{score.low:.1%} to {score.high:.1%}"
-        lines.append(f"Error, measured on {n_labels}: {score.error:.1%} ({interval}).")
-    lines.append(f"Wrote {describe_file(str(session.path))}: {count(len(session.answers), 'label')}.")
-    if not session.can_learn:
-        return [*lines, describe_unlearnt(job)]
-    text, domain = session.columns, job.domain
-    model = job.model.with_name(f"{job.model.stem.removesuffix('-labelled')}-labelled{job.model.suffix}")
-    update = UpdateJob(model=job.model, labels=session.path, out=model, text=text, domain=domain)
-    run_update(update, show_stage)
-    out = name_output(job, "predictions.csv")
-    again = PredictJob(
-        model=model, input=job.input, out=out, as_fitted=True, reading=job.reading, text=text, domain=domain
-    )
-    run_predict(again, show_stage)
-    written = [f"Wrote {describe_file(str(path))}." for path in (model, out)]
-    command = ["undrift", "predict", str(model), "NEW.csv", "--out", "FILE"]
-    return [*lines, *written, "Next: predict new rows:", f"  {shlex.join(command)}"]
-
-
-def describe_unlearnt(job: LabelJob) -> str:
-    """Say that a model cannot learn labels, and how to get one that can."""
-    return f"{job.model} cannot learn them: run `undrift adapt` with --updatable for that."
 
 
 class RequestError(UndriftError):
@@ -189,7 +115,7 @@ class LabelServer(ThreadingHTTPServer):
             self.is_finished.set()
             self.is_closing.wait()
             if self.written is None:
-                message = f"Not written: the terminal says why. Your labels are in {session.path}."
+                message = f"Not written: the terminal says why. Your labels are in {session.file.path}."
                 raise RequestError(HTTPStatus.INTERNAL_SERVER_ERROR, message)
             return {"written": self.written}
         with self.lock:
@@ -274,7 +200,7 @@ class LabelHandler(BaseHTTPRequestHandler):
 
         session = self.server.session
         setup = LabelSetup(session.classes, session.can_learn, session.goal)
-        return render_page(LabelPage(self.server.title, session.path.name, setup))
+        return render_page(LabelPage(self.server.title, session.file.path.name, setup))
 
     def finish(self) -> None:
         """Say that the page knows how its session ended, if this was the request for that."""

@@ -12,7 +12,7 @@ import io
 import math
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
@@ -63,11 +63,65 @@ class Answer(NamedTuple):
     weight: float
 
 
+class LabelFile:
+    """The file of labels: read at the start, and written after every answer.
+
+    Lines with texts that are not among the rows are kept as they are.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        self.path, self.columns = path, list(columns)
+        self._others: list[list[str]] = []
+        self._stamp = self._find_stamp()
+
+    def read(self, row_of: Mapping[int, int], classes: Sequence[str]) -> dict[int, Answer]:
+        """Return the answers that were saved before; `row_of` has the row of every text's hash."""
+        answers: dict[int, Answer] = {}
+        if self._stamp is None:
+            return answers
+        table = open_table(self.path)
+        if next(iter(table), None) is None:  # all answers were taken back
+            return answers
+        for key, given in read_labels(table, self.columns, ["label"], classes).items():
+            weight = 0.0 if given.sampled == PREDICTIONS else given.weight
+            if key in row_of:
+                answers[row_of[key]] = Answer(given.label, weight)
+            else:
+                written = "" if given.sampled == PREDICTIONS else f"{given.weight:g}"
+                self._others.append([given.text, given.label, given.sampled or "", written])
+        # elsewhere a weight is the number of rows that one stands for
+        mean = np.mean([answer.weight for answer in answers.values() if answer.weight] or [1.0])
+        return {row: Answer(label, weight / float(mean)) for row, (label, weight) in answers.items()}
+
+    def save(self, answers: Mapping[int, Answer], documents: Sequence[str]) -> None:
+        """Write all answers, and the other lines."""
+        if self._find_stamp() != self._stamp:
+            raise ValueError(f"another program changed {self.path.name}: run `undrift label` again")
+        out = io.StringIO()
+        write = csv.writer(out).writerow
+        empty = [""] * (len(self.columns) - 1)
+        write([*self.columns, "label", "sampled", "weight"])
+        for row, (label, weight) in answers.items():
+            drawn = [ESTIMATE, f"{weight:.6g}"] if weight else [PREDICTIONS, ""]
+            write([documents[row], *empty, label, *drawn])
+        for text, *rest in self._others:
+            write([text, *empty, *rest])
+        write_text_atomically(self.path, out.getvalue())
+        self._stamp = self._find_stamp()
+
+    def _find_stamp(self) -> tuple[int, int] | None:
+        """Return a stamp that changes when the file is written; None without a file."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+
 class LabelSession:
     """Rows of a file, their labels, and a model that learns them.
 
-    Texts that are equal but for case and spaces are one row, the first. `path` is the file of labels: it is
-    read at the start and written after every answer.
+    Texts that are equal but for case and spaces are one row, the first. `path` is the file of labels.
     """
 
     def __init__(
@@ -79,39 +133,35 @@ class LabelSession:
         columns: Sequence[str] = ("text",),
         target: str | None = None,
     ) -> None:
-        self.adapter, self.documents, self.path, self.columns = adapter, documents, path, list(columns)
+        self.adapter, self.documents, self.file = adapter, documents, LabelFile(path, columns)
         self.target = adapter.classifier_.target_names_[0] if target is None else target
         self.classes = [spell_label(label) for label in adapter.classes_.tolist()]
         self._X = adapter.vectorizer_.transform(documents)
         first = {hash_text(text): i for i, text in reversed([*enumerate(documents)]) if text.strip()}
         if not first:
             raise ValueError("no row has a text to label")
-        self._row_of = first
-        self._order = np.random.default_rng(0).permutation(sorted(first.values())).tolist()
+        self._rows = set(first.values())
+        self._order = np.random.default_rng(0).permutation(sorted(self._rows)).tolist()
         self._compared = self._order[:MOST_COMPARED]
-        self._place = {row: i for i, row in enumerate(self._compared)}
-        self.answers: dict[int, Answer] = {}
+        self.answers = self.file.read(first, self.classes)
         self._skipped: set[int] = set()
-        self._others: list[list[str]] = []  # lines of the file of labels whose text is not in these rows
         self._history: list[tuple[str, int, Answer | None]] = []
         self._shown: dict[str, list[int]] = {}  # rows that a tab shows, and those to which undo went back
         self._drawn: dict[int, float] = {}  # rows drawn by their chances, and their weights
-        self._read()
-        self._base = self.classifier = adapter.classifier_
+        self._base = adapter.classifier_
         self.can_learn = self._base.memory_ is not None
         if self.can_learn:  # without labels that the model may have learnt in an earlier session
             rows = list(self.answers) or self._compared[:1]
             withdrawn = np.full(len(rows), None, dtype=object)
             self._base = copy_fitted(self._base).update(self._X[rows], withdrawn, target=self.target)
-            self.classifier = self._base
-        self._n_learnt = 0
+        self.classifier = self._base
         self._learnt: dict[int, str] = {}  # labels that the classifier has learnt
         self._questions = self._ask() if self.can_learn else []
-        self._predicted: dict[int, int] = {}  # classes of rows drawn at random, each without its label
-        self._first: dict[int, int] = {}  # the same by the model before any label
+        # predicted classes before any label: of rows that may be measured, and of those compared
+        self._first = self._predict(self._base, [*dict.fromkeys([*self._compared, *self.answers])])
+        self._codes = np.array([self._first[row] for row in self._compared])
         self._expected = Target.of(self._base, self.target).expected
         self.goal = set_goal(self._expected, len(self._order))
-        self._codes = self._before = self._predict(self._base, self._compared)
         self.learn()
 
     # rows and answers
@@ -122,15 +172,12 @@ class LabelSession:
         row = mine[-1] if mine else self._choose_row()
         if row is not None:
             self._shown[tab] = mine or [row]
-        n_left = sum(map(self._is_free, self._order))
-        text = None if row is None else self.documents[row]
-        is_question = row in self._questions
         return {
             "row": row,
-            "text": text,
-            "is_question": is_question,
+            "text": None if row is None else self.documents[row],
+            "is_question": row in self._questions,
             "classes": self.classes,
-            "n_left": n_left,
+            "n_left": sum(map(self._is_free, self._order)),
         }
 
     def _is_free(self, row: int) -> bool:
@@ -167,7 +214,7 @@ class LabelSession:
 
         Where it cannot be saved, the session stays as it was.
         """
-        if isinstance(row, bool) or not isinstance(row, int) or row not in self._row_of.values():
+        if isinstance(row, bool) or not isinstance(row, int) or row not in self._rows:
             raise ValueError(f"row is a number that /api/next returned; got {row!r}")
         if label is not None and spell_label(label) not in self.classes:
             raise ValueError(f"the label is one of {', '.join(self.classes[:10])}, or null to skip")
@@ -182,8 +229,7 @@ class LabelSession:
         if before is not None or len(self.answers) - self._n_learnt >= LEARN_EVERY:
             self.learn()
         elif label is not None and self.answers[row].weight:  # the model has not learnt it yet
-            self._predicted |= self._predict_rows(self.classifier, [row])
-            self._first |= self._predict_rows(self._base, [row])
+            self._predicted |= self._predict(self.classifier, [row])
 
     def undo(self, tab: str = "") -> int | None:
         """Take back the last answer of a tab and return its row; None where there is none."""
@@ -201,56 +247,10 @@ class LabelSession:
 
     def _keep(self, row: int, answer: Answer | None) -> None:
         """Set or withdraw the answer of a row, and save; undone where it cannot be saved."""
-        answers = dict(self.answers)
-        answers.pop(row, None)
-        self._save(answers if answer is None else answers | {row: answer})
-        self.answers = answers if answer is None else answers | {row: answer}
-
-    # the file of labels
-
-    def _read(self) -> None:
-        """Read answers that were saved before. Lines with unknown texts are kept as they are."""
-        self._stamp = self._find_stamp()
-        if self._stamp is None:
-            return
-        table = open_table(self.path)
-        if next(iter(table), None) is None:  # all answers were taken back
-            return
-        for key, given in read_labels(table, self.columns, ["label"], self.classes).items():
-            if key not in self._row_of:
-                weight = "" if given.sampled == PREDICTIONS else f"{given.weight:g}"
-                self._others.append([given.text, given.label, given.sampled or "", weight])
-            else:
-                counted = 0.0 if given.sampled == PREDICTIONS else given.weight
-                self.answers[self._row_of[key]] = Answer(given.label, counted)
-        weights = [answer.weight for answer in self.answers.values() if answer.weight]
-        mean = float(np.mean(weights)) if weights else 1.0
-        for row, answer in self.answers.items():  # elsewhere it is the number of rows that one stands for
-            self.answers[row] = Answer(answer.label, answer.weight / mean)
-
-    def _save(self, answers: dict[int, Answer]) -> None:
-        if self._find_stamp() != self._stamp:
-            raise ValueError(f"another program changed {self.path.name}: run `undrift label` again")
-        out = io.StringIO()
-        write = csv.writer(out, lineterminator="\n").writerow
-        empty = [""] * (len(self.columns) - 1)
-        write([*self.columns, "label", "sampled", "weight"])
-        for row, given in answers.items():
-            sampled = ESTIMATE if given.weight else PREDICTIONS
-            weight = f"{given.weight:.6g}" if given.weight else ""
-            write([self.documents[row], *empty, given.label, sampled, weight])
-        for text, *rest in self._others:
-            write([text, *empty, *rest])
-        write_text_atomically(self.path, out.getvalue())
-        self._stamp = self._find_stamp()
-
-    def _find_stamp(self) -> tuple[int, int] | None:
-        """Return a stamp that changes when the file of labels is written; None without a file."""
-        try:
-            found = os.stat(self.path)
-        except FileNotFoundError:
-            return None
-        return found.st_mtime_ns, found.st_size
+        answers = {key: value for key, value in self.answers.items() if key != row}
+        answers |= {} if answer is None else {row: answer}
+        self.file.save(answers, self.documents)
+        self.answers = answers
 
     # learning and measuring
 
@@ -259,14 +259,12 @@ class LabelSession:
         self._before = self._codes
         self.classifier = self._learn(list(self.answers))
         self._learnt = {row: given.label for row, given in self.answers.items() if self.can_learn}
-        scores = self._score(self.classifier, self._compared)
-        self._codes = predict_codes(scores)
-        given = scores[:, 0] if scores.shape[1] == 1 else scores
-        P = self.classifier.scores_to_proba(given, target=self.target)
+        scores = np.asarray(self.classifier.decision_function(self._X[self._compared], target=self.target))
+        self._codes = predict_codes(scores.reshape(len(scores), -1))
+        P = self.classifier.scores_to_proba(scores, target=self.target)
         self._doubts = find_doubts(P, self._codes)
         self._n_learnt = len(self.answers)
         self._predicted = self._cross_fit()
-        self._first = self._predict_rows(self._base, list(self._predicted))
 
     def _learn(self, rows: list[int]) -> MSDAClassifier:
         """Return a classifier that has learnt the labels of these rows, and no others."""
@@ -280,18 +278,12 @@ class LabelSession:
         y = np.array([names.get(wanted.get(row, "")) for row in changed], dtype=object)
         return copy_fitted(self.classifier).update(self._X[changed], y, target=self.target)
 
-    def _score(self, classifier: MSDAClassifier, rows: list[int]) -> np.ndarray:
-        """Return scores of shape (n, n_outputs)."""
-        scores = classifier.decision_function(self._X[rows], target=self.target)
-        return np.asarray(scores).reshape(len(rows), -1)
-
-    def _predict(self, classifier: MSDAClassifier, rows: list[int]) -> np.ndarray:
-        """Return the classes of rows, as positions among the classes."""
-        return predict_codes(self._score(classifier, rows))
-
-    def _predict_rows(self, classifier: MSDAClassifier, rows: list[int]) -> dict[int, int]:
-        """Return the predicted class of each row."""
-        return dict(zip(rows, self._predict(classifier, rows).tolist(), strict=True)) if rows else {}
+    def _predict(self, classifier: MSDAClassifier, rows: list[int]) -> dict[int, int]:
+        """Return the predicted class of each row, as its position among the classes."""
+        if not rows:
+            return {}
+        scores = np.asarray(classifier.decision_function(self._X[rows], target=self.target))
+        return dict(zip(rows, predict_codes(scores.reshape(len(rows), -1)).tolist(), strict=True))
 
     def _cross_fit(self) -> dict[int, int]:
         """Return the predicted classes of rows drawn at random, each without its own label."""
@@ -301,7 +293,7 @@ class LabelSession:
         predicted: dict[int, int] = {}
         for k in sorted(set(fold.values())):
             classifier = self._learn([row for row in rows if fold.get(row) != k])
-            predicted |= self._predict_rows(classifier, [row for row in drawn if fold[row] == k])
+            predicted |= self._predict(classifier, [row for row in drawn if fold[row] == k])
         return predicted
 
     def _weigh(self, rows: list[int]) -> np.ndarray:
@@ -312,28 +304,20 @@ class LabelSession:
         weight = dict(zip(drawn, counts.tolist(), strict=True))
         return np.array([weight[row] for row in rows])
 
-    def compare(self) -> Comparison | None:
-        """Compare the model before any label with the one now on drawn rows; None without such a row."""
-        if not self._predicted:
-            return None
-        truth, before, after, weight = self._list_measured()
-        return Comparison.count(before != truth, after != truth, weight)
+    def measure(self) -> tuple[Comparison, dict[str, Rates], list[Mistake]] | None:
+        """Compare the model before any label with the one now on drawn rows; None without such a row.
 
-    def _list_measured(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return true classes of drawn rows, those predicted before any label and now, and weights."""
+        Returns also the errors by class, and the most frequent mistakes.
+        """
         rows = list(self._predicted)
-        truth = [self.classes.index(self.answers[row].label) for row in rows]
-        before, after = ([codes[row] for row in rows] for codes in (self._first, self._predicted))
-        return np.array(truth), np.array(before), np.array(after), self._weigh(rows)
-
-    def _measure_classes(self) -> tuple[dict[str, Rates] | None, list[Mistake]]:
-        """Return errors by class on drawn rows, and the most frequent mistakes."""
-        if not self._predicted:
-            return None, []
-        truth, _, after, weight = self._list_measured()
-        confusion = confuse_labels(truth, after, weight, self.classes)
+        if not rows:
+            return None
+        truth = np.array([self.classes.index(self.answers[row].label) for row in rows])
+        before, after = (np.array([codes[row] for row in rows]) for codes in (self._first, self._predicted))
+        weight = self._weigh(rows)
+        mistakes = list_mistakes(confuse_labels(truth, after, weight, self.classes), self.classes, N_MISTAKES)
         rates = measure_classes(truth, after, weight, self.classes)
-        return rates, list_mistakes(confusion, self.classes, N_MISTAKES)
+        return Comparison.count(before != truth, after != truth, weight), rates, mistakes
 
     def weigh_readings(self) -> list[ReadingFacts]:
         """Return the readings of the target with their weights after all labels, the heaviest first.
@@ -353,8 +337,8 @@ class LabelSession:
 
     def state(self) -> dict[str, object]:
         """Return the state of the session, ready for JSON."""
-        compared, known = self.compare(), Target.of(self.classifier, self.target)
-        by_class, mistakes = self._measure_classes()
+        known = Target.of(self.classifier, self.target)
+        compared, by_class, mistakes = self.measure() or (None, None, [])
         changed = np.flatnonzero(self._codes != self._before).tolist()
         n_questions = sum(map(self._is_free, self._questions))
         return {
@@ -379,18 +363,18 @@ class LabelSession:
             "changed": {
                 "n": len(changed),
                 "of": len(self._compared),
-                "rows": [self._describe_change(i) for i in changed[:N_SHOWN]],
+                "rows": [
+                    {
+                        "row": self._compared[i],
+                        "text": textwrap.shorten(
+                            self.documents[self._compared[i]], SNIPPET, placeholder=" …"
+                        ),
+                        "from": self.classes[int(self._before[i])],
+                        "to": self.classes[int(self._codes[i])],
+                    }
+                    for i in changed[:N_SHOWN]
+                ],
             },
-        }
-
-    def _describe_change(self, i: int) -> dict[str, object]:
-        """Describe a row whose prediction changed, ready for JSON; `i` is its place among those compared."""
-        row = self._compared[i]
-        return {
-            "row": row,
-            "text": textwrap.shorten(self.documents[row], SNIPPET, placeholder=" …"),
-            "from": self.classes[int(self._before[i])],
-            "to": self.classes[int(self._codes[i])],
         }
 
 
