@@ -5,6 +5,7 @@ import csv
 import gzip
 import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from undrift.app.tables import (
+    Table,
     TableError,
     join_kinds,
     list_texts,
     list_values,
     open_table,
-    require_column,
     with_added,
 )
 from undrift.errors import UndriftWarning
@@ -212,10 +213,12 @@ def test_the_share_read_grows_to_one(tmp_path):
 )
 def test_a_mistyped_column_gets_a_suggestion(asked, message):
     with pytest.raises(TableError) as caught:
-        require_column("reviews.csv", ["text", "Label", "id "], asked)
+        Table(Path("reviews.csv"), kinds={name: {str} for name in ("text", "Label", "id ")}).require_column(
+            asked
+        )
     assert str(caught.value) == message
     with pytest.raises(TableError, match=r"c19, and 80 more$"):
-        require_column("t.csv", [f"c{i}" for i in range(100)], asked)
+        Table(Path("t.csv"), kinds={f"c{i}": {str} for i in range(100)}).require_column(asked)
 
 
 def test_added_columns_must_be_new_and_the_union_keeps_all_types():

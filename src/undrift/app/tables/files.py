@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
-from difflib import get_close_matches
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -50,7 +49,6 @@ _MARKS = {  # the longer first: the mark of UTF-32 begins with that of UTF-16
 _CONTROL = re.compile("[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL = 3, 0.02  # characters, and their share: text has next to none, random bytes over a tenth
 _BUFFER = 1 << 18
-_N_SHOWN = 20  # columns that a message names
 _BOMB_BYTES, _BOMB_RATIO = 1 << 28, 200  # a file that gives more bytes and more times its size is refused
 
 Cell: TypeAlias = (
@@ -289,23 +287,6 @@ def join_kinds(tables: Iterable[Kinds]) -> dict[str, set[Hashable]]:
         for name, types in kinds.items():
             joined[name] = joined.get(name, set()) | types
     return joined
-
-
-def require_column(path: str | PathLike[str], columns: Sequence[str], name: str, remedy: str = "") -> None:
-    """Raise a `TableError` that suggests the nearest name unless `name` is one of `columns`.
-
-    `remedy` ends the message: the option that names the column.
-    """
-    if name in columns:
-        return
-    folded = {column.strip().casefold(): column for column in reversed(columns)}
-    near = get_close_matches(name.strip().casefold(), folded, n=1)
-    hint = f"; did you mean {folded[near[0]]!r}?" if near else "."
-    rest = f", and {len(columns) - _N_SHOWN} more" if len(columns) > _N_SHOWN else ""
-    plain = [each if each.isprintable() and each.strip() == each != "" else repr(each) for each in columns]
-    listed = f"Columns: {', '.join(plain[:_N_SHOWN])}{rest}"
-    advice = f"; {remedy}" if remedy and not near else ""
-    raise TableError(f"{path} has no column {name!r}{hint} {listed}{advice}")
 
 
 def refuse_repeated(path: str | PathLike[str], columns: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from glob import glob, has_magic
 from os import PathLike
@@ -39,7 +40,6 @@ from .files import (
     refuse_repeated,
     refuse_unreadable,
     refuse_zip_bomb,
-    require_column,
     translate_errors,
     write_text,
 )
@@ -58,6 +58,7 @@ BLOCK_ROWS, BLOCK_CHARACTERS = 4096, 1 << 23
 LINE_LIMIT = 1 << 24  # characters of a line, or of a field (about ten times *War and Peace*)
 ARRAY_LIMIT = 1 << 28  # characters of a JSON array, which is read whole
 MOST_COLUMNS = 10_000
+MOST_SHOWN = 20  # columns that a message names
 MOST_TITLES = 5  # rows of a spreadsheet above its header
 
 
@@ -169,10 +170,24 @@ class Table:
         self.n_bad += 1
         self.first_bad = self.first_bad or message
 
-    def require_column(self, name: str | Sequence[str], remedy: str = "") -> None:
-        """Raise a `TableError` that suggests the nearest name unless the table has this column, or all."""
-        for each in [name] if isinstance(name, str) else name:
-            require_column(self.path, self.columns, each, remedy)
+    def require_column(self, names: str | Sequence[str], remedy: str = "") -> None:
+        """Raise a `TableError` that suggests the nearest name unless the table has this column, or all.
+
+        `remedy` ends the message: the option that names the column.
+        """
+        missing = [name for name in ([names] if isinstance(names, str) else names) if name not in self.kinds]
+        if not missing:
+            return
+        folded = {column.strip().casefold(): column for column in reversed(self.columns)}
+        near = get_close_matches(missing[0].strip().casefold(), folded, n=1)
+        plain = [
+            each if each.isprintable() and each.strip() == each != "" else repr(each) for each in self.kinds
+        ]
+        rest = f", and {len(plain) - MOST_SHOWN} more" if len(plain) > MOST_SHOWN else ""
+        hint = f"; did you mean {folded[near[0]]!r}?" if near else "."
+        advice = f"; {remedy}" if remedy and not near else ""
+        listed = f"Columns: {', '.join(plain[:MOST_SHOWN])}{rest}"
+        raise TableError(f"{self.path} has no column {missing[0]!r}{hint} {listed}{advice}")
 
     def require_rows(self) -> None:
         """Raise a `TableError` unless at least one row can be read."""
@@ -197,35 +212,30 @@ def open_table(
     is that of a text file, where it is not to be detected, and `sheet` names the sheet of a spreadsheet,
     where several have rows.
     """
-    table = Table(path if isinstance(path, Path) else Path(path), skip_bad)
-    if is_pattern(path):
-        tables = [
-            open_table(
-                shard,
-                text=text,
-                remedy=remedy,
-                columns=columns,
-                encoding=encoding,
-                skip_bad=skip_bad,
-                sheet=sheet,
-            )
-            for shard in shard_paths(path)
-        ]
-        table.kinds, table.read = join_kinds(each.kinds for each in tables), partial(_join, table, tables)
-        table.delimiter = common_delimiter(each.delimiter for each in tables)
-        return table
-    layout = infer_layout(path)
+    tables = [_open_file(each, encoding, skip_bad, sheet) for each in shard_paths(path)]
+    for table in tables:
+        table.require_column(text, remedy)
+        table.require_column(columns)
+    if not is_pattern(path):
+        return tables[0]
+    joined = Table(Path(path), skip_bad)
+    joined.kinds, joined.read = join_kinds(each.kinds for each in tables), partial(_join, joined, tables)
+    joined.delimiter = common_delimiter(each.delimiter for each in tables)
+    return joined
+
+
+def _open_file(path: Path, encoding: str | None, skip_bad: bool, sheet: str | None) -> Table:
+    """Open one file, and find its columns."""
+    table, (kind, compression) = Table(path, skip_bad), infer_layout(path)
     with translate_errors(path):
-        refuse_unreadable(table.path)
-        if layout.kind == "parquet":
-            table.kinds, table.read = _read_schema(table.path), partial(_read_parquet, table)
-        elif layout.kind == "xlsx":
-            _keep_frame(table, _read_sheet(table.path, sheet))
+        refuse_unreadable(path)
+        if kind == "parquet":
+            table.kinds, table.read = _read_schema(path), partial(_read_parquet, table)
+        elif kind == "xlsx":
+            _keep_frame(table, _read_sheet(path, sheet))
         else:
-            found = detect_encoding(path, partial(open_bytes, table.path, layout.compression), encoding)
-            _open_text(table, TextFile(table.path, layout.compression, found), layout.kind)
-    table.require_column(text, remedy)
-    table.require_column(columns)
+            found = detect_encoding(path, partial(open_bytes, path, compression), encoding)
+            _open_text(table, TextFile(path, compression, found), kind)
     return table
 
 
@@ -423,17 +433,17 @@ def _allow_long_fields() -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-class _RowError(Exception):
-    """A fault of one row."""
-
-
 def _refuse_repeated_keys(pairs: list[tuple[str, Cell]]) -> dict[str, Cell]:
     """Return the object of `pairs`; of two equal keys one would be lost, so they are refused."""
     made = dict(pairs)
     if len(made) < len(pairs):
         repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise _RowError(f"the key {repeated!r} is there twice")
+        raise _RepeatedKey(f"the key {repeated!r} is there twice")
     return made
+
+
+class _RepeatedKey(Exception):
+    """A key that is twice in one object."""
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_refuse_repeated_keys)
@@ -445,27 +455,25 @@ def _read_objects(table: Table, file: TextFile) -> Iterator[pd.DataFrame]:
     def parse(lines: LineReader) -> Iterator[dict[str, Cell]]:
         for line in lines:
             lines.start_row()
+            if line.isspace():
+                continue
             try:
-                if not line.isspace():
-                    yield _parse_object(line.rstrip())
-            except _RowError as error:
-                table.count_bad(lines.number, str(error))
+                value = _DECODER.decode(line.rstrip())
+            except json.JSONDecodeError as error:
+                fault = f"not valid JSON at column {error.colno} ({error.msg})"
+            except _RepeatedKey as error:
+                fault = str(error)
+            except (ValueError, RecursionError) as error:  # numbers of thousands of digits, endless nesting
+                fault = f"not usable JSON ({error})"
+            else:
+                if isinstance(value, dict):
+                    yield value
+                    continue
+                what = "an array" if isinstance(value, list) else "a single value"
+                fault = f'{what} where an object is needed (one object a line, as {{"text": ...}})'
+            table.count_bad(lines.number, fault)
 
     return _make_frames(table, file, parse)
-
-
-def _parse_object(line: str) -> dict[str, Cell]:
-    """Return the object in one line, or say why there is none."""
-    try:
-        value = _DECODER.decode(line)
-    except json.JSONDecodeError as error:
-        raise _RowError(f"not valid JSON at column {error.colno} ({error.msg})") from None
-    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, endless nesting
-        raise _RowError(f"not usable JSON ({error})") from None
-    if not isinstance(value, dict):
-        what = "an array" if isinstance(value, list) else "a single value"
-        raise _RowError(f'{what} where an object is needed (one object a line, as {{"text": ...}})')
-    return value
 
 
 def _read_array(table: Table, file: TextFile) -> pd.DataFrame:
@@ -477,12 +485,13 @@ def _read_array(table: Table, file: TextFile) -> pd.DataFrame:
         values = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise TableError(f"{file.path}:{error.lineno}: not valid JSON ({error.msg})") from None
-    except (_RowError, ValueError, RecursionError) as error:
+    except (_RepeatedKey, ValueError, RecursionError) as error:
         raise TableError(f"{file.path}: not usable JSON ({error})") from None
+    objects = [value for value in values if isinstance(value, dict)]
     for i, value in enumerate(values, 1):
         if not isinstance(value, dict):
             table.count_bad(i, "an array of objects is needed, and this element is none")
-    return pd.DataFrame([value for value in values if isinstance(value, dict)], dtype=object)
+    return pd.DataFrame(objects, dtype=object)
 
 
 def _read_sheet(path: Path, name: str | None) -> pd.DataFrame:
