@@ -6,28 +6,20 @@ from itertools import compress
 import numpy as np
 import pytest
 
+from tests.app.conftest import BAD
 from tests.helpers.commands import check_refused
-from tests.helpers.review_files import make_review_texts, read_csv, write_csv
-from undrift.app import main
+from tests.helpers.review_files import read_csv, write_csv
 from undrift.app.predict import N_SAMPLED, Sample
 
 
-@pytest.fixture(scope="module")
-def reviews():
-    return make_review_texts(600, unlabelled_share=0.0, seed=5, style="mixed")
+@pytest.fixture
+def model(batch_models):
+    return batch_models / "m.st"
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory, reviews):
-    folder = tmp_path_factory.mktemp("model")
-    write_csv(folder / "books.csv", dict(zip(("review", "stars"), reviews["books"], strict=True)))
-    write_csv(folder / "kitchen.csv", {"review": reviews["kitchen"][0][:300]})
-    command = ["adapt", folder / "books.csv", folder / "kitchen.csv", "--label", "stars"]
-    command += ["--out", folder / "o.csv", "--model", folder / "m.st", "--distilled", folder / "d.st"]
-    with pytest.raises(SystemExit) as done:
-        main([*map(str, command), "--max-features", "600", "--set", "layers=2", "--quiet"])
-    assert done.value.code == 0
-    return folder / "m.st"
+@pytest.fixture
+def reviews(mixed_reviews):
+    return mixed_reviews
 
 
 @pytest.fixture
@@ -37,10 +29,10 @@ def folder(tmp_path, monkeypatch):
 
 
 def write_batch(reviews, share, n=240, name="may.csv", **columns):
-    """Write rows that the fit has not seen, `share` of them positive."""
+    """Write rows that the fit has not seen, `share` of them good."""
     texts, labels = (values[300:] for values in reviews["kitchen"])
     chosen = {label: [i for i, each in enumerate(labels) if each == label] for label in set(labels)}
-    rows = [*chosen["positive"][: round(n * share)], *chosen["negative"][: n - round(n * share)]]
+    rows = [*chosen["good"][: round(n * share)], *chosen[BAD][: n - round(n * share)]]
     table = {"review": [texts[i] for i in rows], "truth": [labels[i] for i in rows]}
     write_csv(name, table | columns)
     return table
@@ -65,7 +57,7 @@ def test_shares_and_threshold_follow_the_file(folder, undrift, model, reviews, n
     assert errors[False] <= errors[True]
     status, out, _ = undrift("predict", path, "may.csv", "--out", "out.csv")
     said = " ".join(out.split())
-    assert "Class shares of these rows: negative " in said
+    assert f"Class shares of these rows: {BAD} " in said
     assert " wrong (90% interval " in said
     assert len(read_csv("out.csv")) == len(table["review"])
 
@@ -86,11 +78,7 @@ def test_a_file_of_labelled_rows_keeps_the_threshold_that_the_labels_have_set(
 ):
     table = write_batch(reviews, 0.5, 240)
     write_csv("labels.csv", {"review": table["review"][::8], "label": table["truth"][::8]})
-    updatable = model.parent / "u.st"
-    source, target = (str(model.parent / name) for name in ("books.csv", "kitchen.csv"))
-    more = ["--label", "stars", "--out", "fit.csv", "--max-features", "600", "--set", "layers=2"]
-    succeed("adapt", source, target, *more, "--model", updatable, "--updatable")
-    succeed("update", updatable, "labels.csv", "--out", "new.st")
+    succeed("update", model, "labels.csv", "--out", "new.st")
     command = ["predict", "new.st", "may.csv", "--out", "out.csv"]
     said = " ".join(succeed(*command).split())
     assert "As fitted: labels of its rows were learnt, and have set the threshold." in said
@@ -101,9 +89,7 @@ def test_a_file_of_labelled_rows_keeps_the_threshold_that_the_labels_have_set(
 
 def test_groups_of_a_column_are_aligned_apart(folder, undrift, succeed, model, reviews):
     table = write_batch(reviews, 0.5, 240)
-    months = [
-        "may" if label == "positive" or i % 3 == 0 else "june" for i, label in enumerate(table["truth"])
-    ]
+    months = ["may" if label == "good" or i % 3 == 0 else "june" for i, label in enumerate(table["truth"])]
     table = {name: values * 2 for name, values in table.items()} | {"month": months * 2}
     write_csv("may.csv", table)
     command = ["predict", model, "may.csv", "--out", "out.csv", "--by"]

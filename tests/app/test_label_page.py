@@ -4,12 +4,12 @@ import errno
 import os
 import re
 import threading
-import warnings
 
 import pytest
 
+from tests.app.conftest import QUESTIONS
 from tests.helpers.review_files import read_csv
-from tests.helpers.topics import NAMES, make_topics
+from tests.helpers.topics import NAMES
 from undrift.app.label_server import LabelServer
 from undrift.app.labelling import LabelSession
 
@@ -91,9 +91,6 @@ def press(page, key):
     page.locator("#deck-text").focus()
     page.keyboard.press(key)
     wait_for_row(page, before)
-
-
-QUESTIONS = 5  # that come first, and measure nothing
 
 
 def label_rows(page, truth, n):
@@ -332,27 +329,9 @@ def test_nothing_is_hard_to_reach_on_any_screen(opened, serve, adapted, width, s
     assert acts["y"] + acts["height"] < 844, "keys are on the first screen"
 
 
-@pytest.fixture(scope="module")
-def topics():
-    """Make a model of 3, 10 or 30 classes, and the texts and labels of its target."""
-    from undrift import MSDAClassifier, TextAdapter, UndriftWarning
-
-    def make(n_classes):
-        rows = [make_topics(n_classes, name, 10 * n_classes + 100) for name in ("shop", "phone")]
-        (texts, y), (others, truth) = rows
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndriftWarning)
-            adapter = TextAdapter(600, classifier=MSDAClassifier(1, 0.7, random_state=0)).fit(
-                texts, y, others
-            )
-        return adapter, others, dict(zip(others, truth, strict=True))
-
-    return make
-
-
 @pytest.mark.parametrize("n_classes", NAMES)
-def test_the_page_fits_with_any_number_of_classes(opened, serve, topics, n_classes):
-    adapter, texts, truth = topics(n_classes)
+def test_the_page_fits_with_any_number_of_classes(opened, serve, adapt_topics, n_classes):
+    adapter, texts, truth = adapt_topics(n_classes)
     server = serve(texts, adapter)
     for width, scheme in ((1280, "light"), (390, "dark")):
         page = opened(server, viewport={"width": width, "height": 844}, color_scheme=scheme)

@@ -2,15 +2,14 @@
 
 import copy
 import errno
-import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from tests.app.conftest import QUESTIONS
 from tests.helpers.review_files import read_csv
-from tests.helpers.topics import make_topics
 from undrift.app.labelling import LabelSession, advise, set_goal
 from undrift.results import Score, measure_margins
 
@@ -20,21 +19,6 @@ def start(adapted, tmp_path):
     """Start a session on the same file of labels, as often as asked."""
     adapter, texts, _ = adapted
     return lambda texts=texts, **options: LabelSession(adapter, texts, tmp_path / "labels.csv", **options)
-
-
-@pytest.fixture(scope="module")
-def topics():
-    """A fitted adapter of ten classes, and the texts of its target."""
-    from undrift import MSDAClassifier, TextAdapter, UndriftWarning
-
-    (texts, y), (others, truth) = (make_topics(10, name, 250) for name in ("shop", "phone"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndriftWarning)
-        adapter = TextAdapter(600, classifier=MSDAClassifier(1, 0.7, random_state=0)).fit(texts, y, others)
-    return adapter, others, truth
-
-
-QUESTIONS = 5  # that come first, and measure nothing
 
 
 def label_rows(session, truth, n):
@@ -308,8 +292,8 @@ def test_doubtful_rows_have_the_smallest_margins():
     assert_allclose(measure_margins(np.array([[0.3, 0.7]])), [0.4])
 
 
-def test_of_several_classes_doubtful_rows_are_drawn_more_often(topics, tmp_path):
-    adapter, texts, _ = topics
+def test_of_several_classes_doubtful_rows_are_drawn_more_often(adapt_topics, tmp_path):
+    adapter, texts, _ = adapt_topics(10)
     session = LabelSession(adapter, texts, tmp_path / "labels.csv")
     session._questions = []
     rows = [session.next_row(tab=str(n))["row"] for n in range(60)]

@@ -6,32 +6,21 @@ import re
 
 import pytest
 
+from tests.app.conftest import BAD
 from tests.helpers.commands import check_refused
-from tests.helpers.review_files import make_review_texts, write_csv
-from undrift.app import main
+from tests.helpers.review_files import write_csv
 
-BAD = '<img src=x onerror="window.hacked=1">'  # the name of a class
 EVIL = "a<b onload='x'>&.csv"
 
 
-@pytest.fixture(scope="module")
-def reviews():
-    return make_review_texts(620, unlabelled_share=0.0, seed=5, style="mixed")
+@pytest.fixture
+def model(batch_models):
+    return batch_models / "m.st"
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory, reviews):
-    folder = tmp_path_factory.mktemp("model")
-    texts, labels = reviews["books"]
-    labels = [BAD if label == "negative" else "good" for label in labels]
-    write_csv(folder / "books.csv", {"review": texts, "stars": labels})
-    write_csv(folder / "kitchen.csv", {"review": reviews["kitchen"][0][:300]})
-    command = ["adapt", folder / "books.csv", folder / "kitchen.csv", "--label", "stars"]
-    command += ["--out", folder / "o.csv", "--model", folder / "m.st"]
-    with pytest.raises(SystemExit) as done:
-        main([*map(str, command), "--max-features", "600", "--set", "layers=2", "--quiet"])
-    assert done.value.code == 0
-    return folder / "m.st"
+@pytest.fixture
+def reviews(mixed_reviews):
+    return mixed_reviews
 
 
 @pytest.fixture
