@@ -32,6 +32,9 @@ def test_the_stories_that_are_heard_are_told_with_their_class_shares():
         "- negative 50.0%, positive 50.0%, if: The story of b.",
         "- negative 12.0%, positive 88.0%, if: The story of a.",
     ]
+    assert list(tell_stories(APART, "kitchen.csv", "kitchen.csv")) == list(tell_stories(APART, "kitchen.csv"))
+    later = list(tell_stories(APART, "june.csv", "kitchen.csv"))  # of which the stories are not
+    assert later[1] == "- negative 50.0%, positive 50.0%, if this holds of kitchen.csv: The story of b."
     assert name_winner(APART) == "Most likely (60% of the votes): The story of b."
     assert name_winner([]) == ""
 

@@ -87,7 +87,7 @@ def run_predict(job: PredictJob, show_stage: ShowStage = ignore_stage) -> Summar
     else:
         facts |= counts.to_dict() | {"files": {batch.name: batch.to_dict() for batch in batches}}
         facts |= {"check": {"drifted": bool(reasons), "reasons": reasons}} if job.check else {}
-    return Summary(facts, [*describe_predict(job, text, counts, batches)])
+    return Summary(facts, [*describe_predict(job, target, text, counts, batches)])
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ def report_batches(job: PredictJob, batches: Sequence[BatchResult], target: str,
 
 
 def describe_predict(
-    job: PredictJob, text: Sequence[str], counts: Counts, batches: Sequence[BatchResult]
+    job: PredictJob, target: str, text: Sequence[str], counts: Counts, batches: Sequence[BatchResult]
 ) -> Iterator[str]:
     """Say what was read, predicted and written, and what a check found."""
     is_one = len(batches) == 1
@@ -308,7 +308,7 @@ def describe_predict(
         n_empty = f"{counts.n_doubtful:,} of {counts.rows:,} predictions for {job.input}"
         yield f"Left empty as doubtful (--min-confidence): {n_empty}."
     for batch in batches:
-        yield from _describe_batch(batch, "" if is_one else f"{batch.name}: ")
+        yield from _describe_batch(batch, target, "" if is_one else f"{batch.name}: ")
     written = [describe_file(str(path)) for path in (job.out, job.report) if path]
     yield f"Wrote {', '.join(written)}."
     first = batches[0].groups[None]
@@ -322,10 +322,10 @@ def describe_predict(
         yield f"Drift: {which} are not what the model was adapted to." if foreign else same
 
 
-def _describe_batch(batch: BatchResult, start: str) -> Iterator[str]:
+def _describe_batch(batch: BatchResult, target: str, start: str) -> Iterator[str]:
     """Say which classes the rows of a batch have, and how many predictions are wrong where that is known.
 
-    `start` names the batch where there are several.
+    `target` is that of the fit, and `start` names the batch where there are several.
     """
     shares, has_groups = batch.counts.predicted_shares, len(batch.groups) > 1
     rows = f"{count(batch.counts.rows, 'row')}; p" if start else "P"
@@ -345,4 +345,4 @@ def _describe_batch(batch: BatchResult, start: str) -> Iterator[str]:
             estimated = list_shares(known.shares, known.intervals)
             yield f"{said} Class shares of these rows: {estimated}{error and f'; {error}'}."
         if group.reason is None:
-            yield from tell_stories(known.readings, name)
+            yield from tell_stories(known.readings, name, target)

@@ -16,8 +16,11 @@ from ..method import (
 from ..results import list_shares, pick_shares
 
 
-def tell_stories(readings: Readings, file: str) -> Iterator[str]:
-    """Say which class shares follow from every story, where the readings of a file differ."""
+def tell_stories(readings: Readings, file: str, fitted: str | None = None) -> Iterator[str]:
+    """Say which class shares follow from every story, where the readings of a file differ.
+
+    The stories are of the target of the fit, which `fitted` names if the file is another one.
+    """
     if not is_open(readings):
         return
     share, heard = measure_disagreement(readings), list_heard(readings)
@@ -29,8 +32,9 @@ def tell_stories(readings: Readings, file: str) -> Iterator[str]:
         f"The text of {file} alone does not tell {what}: readings differ on up to {share:.0%} of the "
         f"rows.{rest}"
     )
+    condition = f"if this holds of {fitted}" if fitted and fitted != file else "if"
     for reading, shares in zip(heard, told, strict=False):
-        yield f"- {list_shares(shares)}, if: {reading['story']}"
+        yield f"- {list_shares(shares)}, {condition}: {reading['story']}"
 
 
 def name_winner(readings: Readings) -> str:
