@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -15,7 +13,7 @@ from ..text import TextAdapter
 from .domains import read_domains, refuse_overwriting
 from .job import AskJob, ShowStage, Summary, ignore_stage
 from .labels import ESTIMATE, PREDICTIONS, SAMPLED, WEIGHT
-from .models import open_updatable
+from .models import open_updatable, suggest
 from .tables import Style, TableError, with_added, write_table
 
 QUESTIONS: Mapping[str, set[Hashable]] = {"label": {str}, SAMPLED: {str}, WEIGHT: {float}}
@@ -97,11 +95,9 @@ def _describe_questions(job: AskJob, n_asked: int, n_rows: int, n_questions: int
         n_drawn = n_asked - n_questions
         rest = f", and {count(n_drawn, 'row')} {drawn}" if n_drawn else ""
         drawn = f"{count(n_questions, 'question')} to decide between readings{rest}"
-    command = ["undrift", "update", str(job.model), str(job.out)]
-    command += ["--domain", job.domain] if job.domain else []
-    command += ["--out", str(Path(job.model).with_stem(f"{Path(job.model).stem}-updated"))]
+    updated = job.model.with_stem(f"{job.model.stem}-updated")
     return [
         f"Wrote {job.out}: {n_asked:,} of {count(n_rows, 'row')} to label, {drawn}.",
         "Next: fill in the column `label`, then",
-        f"  {shlex.join(command)}",
+        suggest("update", job, job.model, job.out, "--out", updated),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from ..errors import count
@@ -12,7 +11,7 @@ from .domains import read_domains
 from .job import LabelJob, PredictJob, ShowStage, UpdateJob
 from .label_server import LabelServer
 from .labelling import LabelSession
-from .models import open_model
+from .models import open_model, suggest
 from .predict import run_predict
 from .terminal import describe_file
 from .update import run_update
@@ -84,5 +83,4 @@ def finish_session(job: LabelJob, session: LabelSession, show_stage: ShowStage) 
     )
     run_predict(again, show_stage)
     lines += [f"Wrote {describe_file(str(path))}." for path in (model, out)]
-    command = ["undrift", "predict", str(model), "NEW.csv", "--out", "FILE"]
-    return [*lines, "Next: predict new rows:", f"  {shlex.join(command)}"]
+    return [*lines, "Next: predict new rows:", suggest("predict", job, model, "NEW.csv", "--out", "FILE")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -66,3 +67,10 @@ def choose_text(
 ) -> tuple[str, ...]:
     """Return the columns of the text: those given, those of the model, or the only one in the file."""
     return tuple(job.text or model.facts_.get(columns, ())) or find_text(path, job.reading, ())
+
+
+def suggest(command: str, job: ModelJob, *words: str | Path) -> str:
+    """Return a command to copy, for the same text and target of a model as those of a job."""
+    text = [word for column in job.text for word in ("--text", column)]
+    domain = ["--domain", job.domain] if job.domain else []
+    return f"  {shlex.join(['undrift', command, *map(str, words), *text, *domain])}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from .domains import name_domains, open_rows, refuse_overwriting, style_of
 from .drift import N_BATCH, Drift, check_drift, find_class_directions, find_reference
 from .job import PredictJob, ShowStage, Summary, ignore_stage
 from .labels import key_rows
-from .models import TextModel, open_model
+from .models import TextModel, open_model, suggest
 from .predictions import Classifier, Counts, Predictions, join_predictions, list_added, predict_rows
 from .stories import tell_stories
 from .tables import (
@@ -314,7 +313,7 @@ def describe_predict(
     first = batches[0].groups[None]
     if is_one and first.reason is None and is_open(first.known.readings):
         yield "Next: answer five questions, which decide between the readings:"
-        yield f"  {shlex.join(['undrift', 'label', str(job.model), str(job.input)])}"
+        yield suggest("label", job, job.model, job.input)
     if job.check:
         foreign = [batch.name for batch in batches if batch.is_foreign]
         which = "the rows" if is_one else f"the rows of {', '.join(foreign)}"

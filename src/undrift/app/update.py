@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -27,7 +26,7 @@ from .labels import (
     learn_labels,
     read_labels,
 )
-from .models import open_updatable
+from .models import open_updatable, suggest
 from .stories import name_winner
 from .tables import TableError
 from .terminal import describe_file
@@ -53,7 +52,7 @@ def run_update(job: UpdateJob, show_stage: ShowStage = ignore_stage) -> Summary:
         *filter(None, [winner]),
         f"Wrote {describe_file(str(job.out))}.",
         "Next: predict with it:",
-        f"  undrift predict {shlex.join([str(job.out)])} NEW.csv --out predicted.csv",
+        suggest("predict", job, job.out, "NEW.csv", "--out", "predicted.csv"),
     ]
     return Summary({**facts, **taken.facts, **known.to_dict()}, lines)
 

@@ -39,7 +39,10 @@ def test_ask_label_update_predict(folder, undrift, succeed, model, purpose):
     assert "Wrote ask.csv: 40 of 100 rows to label" in " ".join(out.split())
     assert "undrift update " in out
     suggested = shlex.split(out[out.index("undrift update") :])
-    assert suggested[-1] == f"{str(model).removesuffix('.safetensors')}-updated.safetensors"
+    updated = f"{str(model).removesuffix('.safetensors')}-updated.safetensors"
+    assert suggested == [
+        *("undrift", "update", str(model), "ask.csv", "--out", updated, "--text", "review")
+    ], "the text of the rows is named again"
     fill_labels()
     status, out, err = undrift(*update(model))
     assert (status, err) == (0, "")
@@ -58,7 +61,7 @@ def test_ask_label_update_predict(folder, undrift, succeed, model, purpose):
     assert re.search(r"\d+ of 100 predictions changed", said)
     winner = max(load_model("new.safetensors").readings_["kitchen.csv"], key=lambda own: own["weight"])
     assert said.count(f"Most likely ({winner['weight']:.0%} of the votes): {winner['story']}") == 1
-    assert "Next: predict with it:" in said
+    assert said.endswith("undrift predict new.safetensors NEW.csv --out predicted.csv --text review")
     predict = ["predict", "--input", "kitchen.csv", "--text", "review", "--out", "again.csv"]
     assert undrift(*predict, "--model", "new.safetensors", "--check")[0] == 0
     summary = json.loads(succeed(*update("new.safetensors", out="newer.safetensors"), "--json"))
@@ -150,7 +153,7 @@ def test_several_targets_need_a_name(folder, undrift, succeed):
     command = ask("two.safetensors", input="camping.csv", domain="camping.csv")
     out = succeed(*command)
     fill_labels()
-    assert "--domain camping.csv" in out.splitlines()[-1]
+    assert "--text review --domain camping.csv" in out.splitlines()[-1]
     assert undrift(*update("two.safetensors", domain="camping.csv"))[0] == 0
     before, after = load_model("two.safetensors"), load_model("new.safetensors")
     texts = [row["review"] for row in read_csv("camping.csv")]
