@@ -112,13 +112,12 @@ def test_an_array_may_be_named_once(saved_models, tmp_path):
     assert "names" in message
 
 
-@pytest.mark.parametrize("is_distilled", [False, True])
-def test_n_grams_of_any_length_take_no_memory(tmp_path, is_distilled):
+def test_n_grams_of_any_length_take_no_memory(tmp_path):
     """A model is tried on some of its terms; all n-grams of all of them would be the cube of the file."""
     documents = [" ".join(f"w{j}" for j in range(i, i + 40)) for i in range(0, 1200, 40)]
     path = tmp_path / "model"
     model = TextAdapter(classifier=MSDAClassifier(1)).fit(documents, ["a", "b"] * 15, documents)
-    save_model(model.distill(documents) if is_distilled else model, path)
+    save_model(model.distill(documents), path)
     tree = json.dumps(tree_of(path))
     longer = re.sub(r'(\["ngram_range", {"tuple": \[1), \d\]', r"\1, 10000]", tree)
     assert longer != tree

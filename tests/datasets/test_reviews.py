@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
 from undrift import MSDAClassifier
@@ -46,9 +47,12 @@ def adapted_error(X, y, unlabelled, X_test, y_test):
 @pytest.mark.parametrize(("source", "target"), [(DOMAINS[i - 1], DOMAINS[i]) for i in range(4)])
 def test_adaptation_helps_because_words_occur_together(corpus, source, target):
     source, target = corpus.domains[source], corpus.domains[target]
-    vectorizer = TermVectorizer(600, ngram_range=(1, 1)).fit(source.texts + target.texts)
+    vectorizer = TfidfVectorizer(analyzer=words, max_features=600, sublinear_tf=True, dtype=np.float32)
+    vectorizer.fit(source.texts + target.texts)
 
-    rows = vectorizer.transform
+    def rows(texts):
+        return 5 * vectorizer.transform(texts)
+
     X, y = rows([source.texts[i] for i in source.train]), source.y[source.train]
     X_test, y_test = rows([target.texts[i] for i in target.test]), target.y[target.test]
     unlabelled = [[domain.texts[i] for i in domain.unlabelled] for domain in (source, target)]

@@ -103,17 +103,15 @@ def test_tfidf_equals_its_definition(dtype, rtol):
     assert_allclose(sparse.linalg.norm(rows, axis=1), [5, 5, 5, 0, 5], rtol=rtol)
 
 
-def test_empty_documents_are_zero_rows_and_n_grams_have_a_range():
+def test_empty_documents_are_zero_rows():
     vectorizer = TermVectorizer().fit(DOCUMENTS)
     rows = vectorizer.transform(["", "?!", "unheard of words", "lid"])
     assert_array_equal(np.diff(rows.indptr), [0, 0, 1, 1])  # "of" is known
     assert vectorizer.transform([]).shape == (0, len(vectorizer.terms_))
-    assert TermVectorizer(ngram_range=(1, 1)).fit(["a b c"]).terms_ == ["a", "b", "c"]
-    assert TermVectorizer(ngram_range=[2, 3]).fit(["a b c"]).terms_ == ["a b", "a b c", "b c"]
 
 
 @pytest.mark.filterwarnings("ignore:the vocabulary may lack terms")
-@pytest.mark.parametrize("options", [{}, {"tokens": "characters"}, {"ngram_range": (2, 3), "n_terms": 5}])
+@pytest.mark.parametrize("options", [{}, {"tokens": "characters"}, {"n_terms": 5}])
 @pytest.mark.parametrize("n_too_many", [0, 1])
 def test_domains_are_cut_into_terms_once_unless_there_are_too_many(options, n_too_many, monkeypatch):
     domains = [DOCUMENTS[:3], DOCUMENTS[3:], []]
@@ -132,8 +130,7 @@ def test_domains_are_cut_into_terms_once_unless_there_are_too_many(options, n_to
         assert own.dtype == expected.dtype
         assert own.indices.dtype == expected.indices.dtype == np.int32
         assert_array_equal(own.toarray(), expected.toarray())
-        if "ngram_range" not in options:
-            assert counts == count_words(documents, apart.tokens_)
+        assert counts == count_words(documents, apart.tokens_)
 
 
 def zipf_documents(n=600, seed=0):
@@ -220,11 +217,6 @@ def test_what_holds_no_documents_is_refused(documents, message):
         ({"n_terms": 0}, "n_terms=0 must be at least 1"),
         ({"length": 0}, "length=0 must be above 0 and finite"),
         ({"dtype": "int32"}, "dtype='int32' is not known; choose one of 'float32', 'float64'"),
-        ({"ngram_range": (2, 1)}, "ngram_range must be"),
-        ({"ngram_range": (0, 1)}, "ngram_range must be"),
-        ({"ngram_range": 2}, "ngram_range must be"),
-        ({"ngram_range": (1, 2, 3)}, "ngram_range must be"),
-        ({"ngram_range": (1, 1.5)}, "ngram_range must be"),
     ],
 )
 def test_bad_parameters(parameters, message):

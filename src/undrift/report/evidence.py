@@ -341,7 +341,7 @@ def pack_sentence_model(given: ReportData) -> SentenceModel | None:
     None where the text is not cut as the page cuts it, or where there are too few rows.
     """
     vectorizer, target = given.vectorizer, given.targets[0]
-    if vectorizer is None or vectorizer.tokens_ != "words" or tuple(vectorizer.ngram_range) != (1, 2):
+    if vectorizer is None or vectorizer.tokens_ != "words":
         return None
     if len(target.rows) < LEAST_DISTILLED:
         return None

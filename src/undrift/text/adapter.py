@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any, Literal, Self, TypedDict, Unpack
+from typing import Literal, Self, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
 from ..inputs import Column, all_or_nothing, settle_labels
-from ..method import TARGET, Given, MSDAClassifier, Name, ReadingFacts, TargetFacts
+from ..method import TARGET, Given, MSDAClassifier, Name, Purpose, ReadingFacts, TargetFacts
 from .bridge import Crossing, cross_languages
 from .distill import ask_teacher
 from .distilled import DistilledText, distill_text
@@ -124,6 +124,11 @@ class TextAdapter(TextModel):
             Labels of some target documents, None or NaN for the others; by name if `target` is.
         teacher, teacher_confidence, sample_weight, keeps_state : optional
             As for :meth:`MSDAClassifier.fit`; rows are documents.
+
+        Returns
+        -------
+        TextAdapter
+            Itself.
         """
         options: FitOptions = {
             "y_target": y_target,
@@ -132,36 +137,25 @@ class TextAdapter(TextModel):
             "sample_weight": sample_weight,
             "keeps_state": keeps_state,
         }
+        vectorizer, targets = self.new_vectorizer(), _read_targets(target)
         if self.bridge:
             given = {name for name, value in options.items() if value is not None}
             refused = sorted(given - {"y_target", "keeps_state"})
             if refused:
                 raise ValueError(f"bridge=True makes a teacher itself: drop {', '.join(refused)}")
-            return self._fit_across(documents, y, target, **options)
-        source, targets = [] if documents is None else _read_once(documents), _read_targets(target)
-        vectorizer = self.new_vectorizer()
-        (counted, *others), _ = vectorizer.fit_domains([source, *targets.values()])
-        X = None if documents is None else counted
+            if documents is None or y is None or not targets:
+                raise ValueError("bridge=True needs labelled documents of one language, a target of another")
+            texts, labels = list(check_documents(documents)), np.asarray(settle_labels(y))
+            if len(texts) != len(labels):
+                raise ValueError(f"y must have a label for each of {len(texts)} documents; got {len(labels)}")
+            crossing = cross_languages(texts, labels, targets, vectorizer)
+            return self.fit_crossing(crossing, is_named=isinstance(target, Mapping), **options)
+        source = [] if documents is None else documents
+        source = list(source) if isinstance(source, Iterator) else source  # to be read twice
+        (X, *others), _ = vectorizer.fit_domains([source, *targets.values()])
         rows = dict(zip(targets, others, strict=True))
         X_target = rows if isinstance(target, Mapping) else rows.get(TARGET)
-        return self.fit_rows(vectorizer, X, y, X_target, **options)
-
-    def _fit_across(
-        self,
-        documents: Documents | None,
-        y: Column | None,
-        target: Targets | None,
-        **options: Unpack[FitOptions],
-    ) -> Self:
-        """Learn from labelled documents of another language than the target's."""
-        if documents is None or y is None or target is None:
-            raise ValueError("bridge=True needs labelled documents of one language and a target of another")
-        source, targets = list(check_documents(documents)), _read_targets(target)
-        labels = np.asarray(settle_labels(y))
-        if len(source) != len(labels):
-            raise ValueError(f"y must have a label for each of {len(source)} documents; got {len(labels)}")
-        crossing = cross_languages(source, labels, targets, self.new_vectorizer())
-        return self.fit_crossing(crossing, is_named=isinstance(target, Mapping), **options)
+        return self.fit_rows(vectorizer, None if documents is None else X, y, X_target, **options)
 
     def fit_crossing(self, crossing: Crossing, *, is_named: bool, **options: Unpack[FitOptions]) -> Self:
         """Fit the classifier to rows of the targets, which a source in another language labelled."""
@@ -217,34 +211,112 @@ class TextAdapter(TextModel):
         check_is_fitted(self)
         return self.vectorizer_.get_feature_names_out().tolist()
 
-    def update(self, documents: Documents, y: Column, *, target: str | None = None) -> TextAdapter:
-        """Learn labels of a few target documents at once, as :meth:`MSDAClassifier.update`."""
-        rows = self._count_terms(_read_once(documents))
-        self.classifier_.update(rows, settle_labels(y), target=target)
+    def update(self, documents: Documents, y: Column, *, target: str | None = None) -> Self:
+        """Learn labels of a few target documents at once, without a new fit.
+
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents of the target.
+        y : array-like
+            Their labels; None or NaN withdraws one that was given before.
+        target : str, optional
+            Name of their target, where there are several.
+
+        Returns
+        -------
+        TextAdapter
+            Itself.
+        """
+        self.classifier_.update(self._count_terms(documents), settle_labels(y), target=target)
         return self
 
-    def update_target(self, documents: Documents, *, target: str | None = None) -> TextAdapter:
-        """Take a new batch of unlabelled documents, as :meth:`MSDAClassifier.update_target`."""
-        rows = self._count_terms(_read_once(documents))
-        self.classifier_.update_target(rows, target=target)
+    def update_target(self, documents: Documents, *, target: str | None = None) -> Self:
+        """Take a new batch of unlabelled documents into the model.
+
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents of the target.
+        target : str, optional
+            Name of their target, where there are several.
+
+        Returns
+        -------
+        TextAdapter
+            Itself.
+        """
+        self.classifier_.update_target(self._count_terms(documents), target=target)
         return self
 
     def predict_held_out(self, documents: Documents) -> tuple[np.ndarray, np.ndarray]:
-        """Predict labelled source documents without their labels: :meth:`MSDAClassifier.predict_held_out`."""
-        return self.classifier_.predict_held_out(self._count_terms(_read_once(documents)))
+        """Predict labelled source documents as if they had no labels.
 
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents that `fit` had with labels, or some of them.
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+            Predictions.
+        probabilities : ndarray of shape (n, n_classes)
+            Those of the classes.
+        """
+        return self.classifier_.predict_held_out(self._count_terms(documents))
+
+    @overload
     def ask(
         self,
         documents: Documents,
         n: int,
-        purpose: Literal["predictions", "estimate"] = "predictions",
+        purpose: Purpose = ...,
+        *,
+        target: str | None = ...,
+        return_weights: Literal[False] = ...,
+        random_state: int | np.random.RandomState | None = ...,
+    ) -> np.ndarray: ...
+    @overload
+    def ask(
+        self,
+        documents: Documents,
+        n: int,
+        purpose: Purpose = ...,
+        *,
+        target: str | None = ...,
+        return_weights: Literal[True],
+        random_state: int | np.random.RandomState | None = ...,
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+    def ask(
+        self,
+        documents: Documents,
+        n: int,
+        purpose: Purpose = "predictions",
         *,
         target: str | None = None,
         return_weights: bool = False,
         random_state: int | np.random.RandomState | None = None,
-    ) -> Any:
-        """Return the positions of the n documents most worth labelling, as :meth:`MSDAClassifier.ask`."""
-        rows = self._count_terms(_read_once(documents))
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Return the positions of the n documents most worth labelling.
+
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents of the target.
+        n : int
+            How many to label.
+        purpose, return_weights, random_state : optional
+            As for :meth:`MSDAClassifier.ask`.
+        target : str, optional
+            Name of their target, where there are several.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Positions; with `return_weights` a pair of these and of their weights.
+        """
+        rows = self._count_terms(documents)
         return self.classifier_.ask(
             rows, n, purpose, target=target, return_weights=return_weights, random_state=random_state
         )
@@ -265,6 +337,10 @@ class TextAdapter(TextModel):
             Their labels where known, else None: only to measure the error on held-out documents.
         random_state : int, default=0
             Seed of the choice of held-out documents.
+
+        Returns
+        -------
+        DistilledText
         """
         check_is_fitted(self)
         if documents is None:
@@ -272,7 +348,10 @@ class TextAdapter(TextModel):
         by_target = _read_targets(documents)
         every_document = [document for own in by_target.values() for document in own]
         names = [name for name, own in by_target.items() for _ in own]
-        truth = None if labels is None else _list_labels(labels, by_target)
+        truth: list[Hashable] | None = None
+        if labels is not None:
+            given = [labels[name] for name in by_target] if isinstance(labels, Mapping) else [labels]
+            truth = [label for each in given for label in np.asarray(each, dtype=object).tolist()]
         if truth is not None and len(truth) != len(every_document):
             raise ValueError(
                 f"labels must be as many as the documents, {len(every_document)}; got {len(truth)}"
@@ -284,18 +363,6 @@ class TextAdapter(TextModel):
         known = [counts.get(term, -1) for term in model.terms_]
         model.classifier_.labelled_counts_ = np.array(known, dtype=np.int32)
         return model
-
-
-def _read_once(documents: Documents) -> Documents:
-    """Return documents that can be read again: those of a generator as a list."""
-    return list(documents) if isinstance(documents, Iterator) else documents
-
-
-def _list_labels(labels: Labels, names: Iterable[str]) -> list[Hashable]:
-    """Return the labels of several targets one after another."""
-    if isinstance(labels, Mapping):
-        return [label for name in names for label in _list_labels(labels[name], ())]
-    return np.asarray(labels, dtype=object).tolist()
 
 
 def _read_targets(target: Targets | None) -> dict[str, list[str]]:

@@ -274,7 +274,7 @@ def teach_each_other(views: Sequence[View], p: np.ndarray, shares: np.ndarray | 
     """
     n_classes, first = p.shape[1], _scale(np.log(np.maximum(p, LEAST_SHARE)))
     if shares is None:
-        shares = _count_shares(p)
+        shares = np.bincount(p.argmax(axis=1), minlength=n_classes) / len(p)
     else:
         p = match_shares(first, shares)
     shares = np.maximum(shares, LEAST_SHARE)
@@ -287,11 +287,6 @@ def teach_each_other(views: Sequence[View], p: np.ndarray, shares: np.ndarray | 
         both = (said[0] + said[1]) / 2 + FIRST_PART * first
         p = match_shares(both, shares / shares.sum())
     return p
-
-
-def _count_shares(p: np.ndarray) -> np.ndarray:
-    """Return the shares of the labels."""
-    return np.bincount(p.argmax(axis=1), minlength=p.shape[1]) / len(p)
 
 
 def _scale(scores: np.ndarray) -> np.ndarray:

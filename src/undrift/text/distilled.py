@@ -89,6 +89,11 @@ class DistilledText(TextModel):
         ----------
         target : str, optional
             Name of the target that it is for, where there are several.
+
+        Returns
+        -------
+        Pipeline
+            `TfidfVectorizer` and `LogisticRegression`. The former refuses NaN: replace it by empty text.
         """
         check_is_fitted(self)
         linear, temperature = self.classifier_, self.classifier_.temperature_
@@ -115,7 +120,7 @@ def distill_text(
     model.analysis_ = {"analyzer": "char_wb", "ngram_range": CHARACTER_NGRAMS}
     if vectorizer.tokens_ == "words":  # cut about as the adapter does
         options = {"token_pattern": choose_pattern(documents)}
-        model.analysis_ = {"ngram_range": tuple(vectorizer.ngram_range), **options}
+        model.analysis_ = {"ngram_range": (1, 2), **options}
     model.terms_, model.idf_ = choose_terms(documents, model.analysis_, n_numbers)
     X = model.vectorizer_.transform(documents)
     model.classifier_, held_out, codes = distill(X, taught, seed)

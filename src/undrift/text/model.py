@@ -34,7 +34,13 @@ class TextModel(ClassifierMixin, BaseEstimator):
     vectorizer_: Any  # which counts terms: an attribute here, a property there
 
     def remember(self, **facts: Any) -> None:
-        """Keep facts about the data, such as the names of text columns, with the model and in its file."""
+        """Keep facts about the data, such as the names of text columns, with the model and in its file.
+
+        Parameters
+        ----------
+        **facts
+            Plain values, by name.
+        """
         self.facts_ = {**self.facts_, **facts}
 
     def decision_function(
@@ -50,11 +56,15 @@ class TextModel(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         documents : iterable of str
-            Documents of the target.
+            Documents of the target; None and NaN are empty ones.
         target : str, optional
             Name of their target, where there are several.
         teacher, teacher_confidence : array-like, optional
             Labels of these documents by the teacher that `fit` had: the scores are then those of both.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
         """
         rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
         return self.classifier_.decision_function(rows, target=target, **said)
@@ -67,7 +77,22 @@ class TextModel(ClassifierMixin, BaseEstimator):
         teacher: ArrayLike | None = None,
         teacher_confidence: ArrayLike | None = None,
     ) -> np.ndarray:
-        """Predict labels; the parameters are those of `decision_function`."""
+        """Predict labels.
+
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents of the target; None and NaN are empty ones.
+        target : str, optional
+            Name of their target, where there are several.
+        teacher, teacher_confidence : array-like, optional
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels among `classes_`.
+        """
         rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
         return self.classifier_.predict(rows, target=target, **said)
 
@@ -79,9 +104,23 @@ class TextModel(ClassifierMixin, BaseEstimator):
         teacher: ArrayLike | None = None,
         teacher_confidence: ArrayLike | None = None,
     ) -> np.ndarray:
-        """Return calibrated probabilities of the classes; the parameters are those of `decision_function`.
+        """Return calibrated probabilities of the classes.
 
         Those of a document without a known term are the class shares of its target, or else of the source.
+
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents of the target; None and NaN are empty ones.
+        target : str, optional
+            Name of their target, where there are several.
+        teacher, teacher_confidence : array-like, optional
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            In the order of `classes_`.
         """
         rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
         p = self.classifier_.predict_proba(rows, target=target, **said)
@@ -128,7 +167,23 @@ class TextModel(ClassifierMixin, BaseEstimator):
         *,
         target: str | None = None,
     ) -> float:
-        """Return the accuracy of `predict`; the parameters are those of `decision_function`."""
+        """Return the accuracy of `predict`.
+
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents of the target.
+        y : array-like
+            Their labels.
+        sample_weight : array-like, optional
+            Their weights.
+        target : str, optional
+            Name of their target, where there are several.
+
+        Returns
+        -------
+        float
+        """
         return accuracy_score(y, self.predict(documents, target=target), sample_weight=sample_weight)
 
     def align(self, documents: Iterable[str], *, target: str | None = None) -> Self:
@@ -179,7 +234,13 @@ class TextModel(ClassifierMixin, BaseEstimator):
         return self.classifier_.expected_error_
 
     def summary(self) -> str:
-        """Return the error to expect and the class shares of every target, as `undrift adapt` prints them."""
+        """Return the error to expect and the class shares of every target, as `undrift adapt` prints them.
+
+        Returns
+        -------
+        str
+            A line for each target, and for each warning.
+        """
         check_is_fitted(self)
         lines = []
         facts = self.expected_error_, self.target_shares_, self.target_shares_interval_

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from numbers import Integral
 
 import numpy as np
 from scipy import sparse
@@ -47,12 +46,10 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     n_terms : int, default=20_000
         Size of the vocabulary, at most.
     tokens : {"auto", "words", "characters"}, default="auto"
-        The units of terms. "words" are cut by Unicode's rules, with every character of a script without
-        spaces as a word; "characters" gives n-grams of 2 to 4 characters inside words, and ignores
-        `ngram_range`. "auto" takes characters where most letters are of scripts without spaces or words
+        The units of terms. "words" gives words and pairs of words. They are cut by Unicode's rules, with
+        every character of a script without spaces as a word. "characters" gives n-grams of 2 to 4 characters
+        inside words. "auto" takes characters where most letters are of scripts without spaces or words
         hardly repeat.
-    ngram_range : (int, int), default=(1, 2)
-        Shortest and longest term, in words.
     length : float, default=5.0
         Euclidean length of the rows. It sets how far the squashing functions of the layers bend.
     dtype : {"float32", "float64"}, default="float32"
@@ -92,13 +89,11 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         n_terms: int = N_TERMS,
         *,
         tokens: str = "auto",
-        ngram_range: tuple[int, int] = (1, 2),
         length: float = TFIDF_LENGTH,
         dtype: str = "float32",
     ):
         self.n_terms = n_terms
         self.tokens = tokens
-        self.ngram_range = ngram_range
         self.length = length
         self.dtype = dtype
 
@@ -215,7 +210,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     def build_analyzer(self) -> Callable[[str], list[str]]:
         """Return the function that lists the terms of a document."""
         check_is_fitted(self, "tokens_")
-        return build_analyser(self.tokens_, self.ngram_range)
+        return build_analyser(self.tokens_)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return the terms as scikit-learn wants them; `input_features` is ignored."""
@@ -233,9 +228,6 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         check_choice(self.tokens, "tokens", TOKENS)
         check_choice(self.dtype, "dtype", ("float32", "float64"))
         check_positive(self.length, "length")
-        bounds = tuple(self.ngram_range) if isinstance(self.ngram_range, tuple | list) else ()
-        if [isinstance(bound, Integral) for bound in bounds] != [True] * 2 or not 1 <= bounds[0] <= bounds[1]:
-            raise ValueError(f"ngram_range must be (shortest, longest), from 1 up; got {self.ngram_range}")
 
 
 class TooManyTerms(Exception):

@@ -17,8 +17,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import chain, islice
-from typing import Any
+from itertools import chain, islice, pairwise
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
@@ -127,29 +126,21 @@ def choose_pattern(documents: Iterable[str]) -> str:
 _ODD = re.compile(f"[{_SPACELESS}{_MARKS}{_EMOJI}\U0001f1e6-\U0001f1ff]")
 
 
-def separate_runs(document: str) -> str:
-    """Replace everything between the words of a normalised document by one blank."""
-    return NO_WORD.sub(" ", normalise(document))
+def build_analyser(tokens: str) -> Callable[[str], list[str]]:
+    """Return the function that lists the terms of a document: words and pairs of them, or n-grams."""
+    if tokens == "words":
+        return _list_terms
+    return CountVectorizer(
+        lowercase=False,
+        preprocessor=lambda document: NO_WORD.sub(" ", normalise(document)),
+        analyzer="char_wb",
+        ngram_range=CHARACTER_NGRAMS,
+    ).build_analyzer()
 
 
-def build_analyser(tokens: str, ngram_range: Sequence[int]) -> Callable[[str], list[str]]:
-    """Return the function that lists the terms of a document.
-
-    Terms are n-grams of words, `ngram_range` words long; or n-grams of characters of fixed lengths.
-    """
-    if tokens == "characters":
-        options: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": CHARACTER_NGRAMS}
-        return CountVectorizer(lowercase=False, preprocessor=separate_runs, **options).build_analyzer()
-    shortest, longest = ngram_range
-
-    def analyse(document: str) -> list[str]:
-        found = words(document)
-        terms = list(found) if shortest == 1 else []
-        for n in range(max(shortest, 2), longest + 1):
-            terms += map(" ".join, zip(*(found[i:] for i in range(n)), strict=False))
-        return terms
-
-    return analyse
+def _list_terms(document: str) -> list[str]:
+    found = words(document)
+    return found + list(map(" ".join, pairwise(found)))
 
 
 def choose_tokens(documents: Iterable[str]) -> tuple[str, str]:
@@ -160,8 +151,8 @@ def choose_tokens(documents: Iterable[str]) -> tuple[str, str]:
     sample = islice(documents, SAMPLE_DOCUMENTS)
     texts = [normalise(document[:_SAMPLE_CHARACTERS]) for document in sample]
     n_spaceless = sum(len(_SPACELESS_LETTERS.findall(text)) for text in texts if not text.isascii())
-    n_letters = sum(len(_LETTERS.findall(text)) for text in texts) if n_spaceless else 1
-    spaceless = n_spaceless / n_letters
+    n_letters = sum(len(_LETTERS.findall(text)) for text in texts) if n_spaceless else 0
+    spaceless = n_spaceless / max(n_letters, 1)
     if spaceless >= _MANY_SPACELESS:
         return "characters", f"{spaceless:.0%} of the letters are of scripts without spaces"
     frequencies: Counter[str] = Counter()
@@ -195,7 +186,7 @@ def interleave(domains: Sequence[Iterable[str]]) -> Iterator[str]:
 def count_words(documents: Iterable[str], tokens: str = "words") -> Counter[str]:
     """Count the words, or character n-grams, of some documents; each is read once."""
     counts: Counter[str] = Counter()
-    analyse = build_analyser(tokens, (1, 1))
+    analyse = words if tokens == "words" else build_analyser(tokens)
     for document in check_documents(documents):
         counts.update(analyse(document))
     return counts
@@ -233,11 +224,7 @@ def _only_strings(documents: Iterable[str]) -> Iterator[str]:
         elif np.ndim(document) == 0 and is_missing(document):
             yield ""
         else:
-            raise ValueError(f"document {position} (counting from 0) is {_describe(document)}")
-
-
-def _describe(document: object) -> str:
-    """Describe a document that is no string, with a remedy."""
-    if isinstance(document, (bytes, bytearray)):
-        return "bytes, not a string: decode it first"
-    return f"{document!r} of type {type(document).__name__}, not a string"
+            kind = f"{document!r} of type {type(document).__name__}, not a string"
+            if isinstance(document, bytes | bytearray):
+                kind = "bytes, not a string: decode it first"
+            raise ValueError(f"document {position} (counting from 0) is {kind}")
