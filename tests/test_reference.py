@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import undrift
+
 PAGE = (Path(__file__).parent.parent / "docs/reference/api.md").read_text(encoding="utf-8")
 MODULES = ("", ".explain", ".datasets", ".report")
 
@@ -42,9 +44,39 @@ def test_docstrings_are_complete(name):
         known = f"{document}\n{inspect.getdoc(inspect.getmodule(value))}"
         for parameter in inspect.signature(value).parameters:
             assert re.search(rf"\b{parameter}\b", known), parameter
-    if inspect.isclass(value):
-        methods = [method for key, method in vars(value).items() if key[0] != "_" and callable(method)]
-        assert all(inspect.getdoc(method) for method in methods)
+
+
+INTERNAL = [  # methods of MSDAClassifier that other packages of the library call
+    "fill_unknown", "find_readings", "find_target", "list_labelled", "list_priors", "list_rows",
+    "make_problem", "make_settings", "scores_to_proba", "weigh",
+]  # fmt: skip
+
+
+def list_methods() -> list[tuple[type, str]]:
+    """List the methods of public classes that this library defines, but for those that only refuse."""
+    return [
+        (cls, name)
+        for cls in filter(inspect.isclass, PUBLIC.values())
+        for name, method in inspect.getmembers(cls, inspect.isfunction)
+        if name[0] != "_" and name not in INTERNAL and method.__module__.startswith("undrift.")
+        if inspect.signature(method).return_annotation != "NoReturn"
+    ]
+
+
+@pytest.mark.parametrize(("cls", "name"), list_methods())
+def test_methods_say_what_they_take_and_return(cls, name):
+    """Docstring and signature agree, and types are given; a docstring may point to another method's."""
+    method = getattr(cls, name)
+    document, signature = inspect.getdoc(method), inspect.signature(method)
+    pointed = re.findall(r"(?:those of|As for) (?::meth:)?`(MSDAClassifier\.)?(\w+)`", document)
+    others = [getattr(undrift.MSDAClassifier if given else cls, other) for given, other in pointed]
+    known = "\n".join(map(inspect.getdoc, [method, *others]))
+    assert signature.return_annotation not in (inspect.Signature.empty, "Any")
+    if signature.return_annotation != "None":
+        assert sections_of(method) & {"Returns", "Yields"}
+    for parameter in [*signature.parameters.values()][1:]:
+        assert parameter.annotation is not inspect.Parameter.empty
+        assert re.search(rf"\b{parameter.name}\b", known), parameter
 
 
 def find_examples(module: object) -> list[doctest.DocTest]:

@@ -205,6 +205,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
     A model that was fitted on a GPU has ``device="cpu"`` after loading where there is none. A file that is
     truncated, changed, from elsewhere, or from another version of the format raises a `ModelFileError`.
+
+    Returns
+    -------
+    MDA, MSDA, MSDAClassifier, TermVectorizer, TextAdapter or DistilledText
+        What was saved.
     """
     path = Path(path)
     if path.is_dir():

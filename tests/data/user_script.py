@@ -3,8 +3,18 @@
 from typing import assert_type
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
-from undrift import MDA, MSDA, MSDAClassifier, TextAdapter, load_model, save_model
+from undrift import (
+    MDA,
+    MSDA,
+    DistilledText,
+    MSDAClassifier,
+    TermVectorizer,
+    TextAdapter,
+    load_model,
+    save_model,
+)
 
 X = np.eye(4)
 y = ["good", "bad", "good", None]
@@ -42,3 +52,19 @@ load_model(path=3)  # refused
 adapter.predict_frame(texts)["prediction"].tolist()
 adapter.predict_frame(texts, index=[0, 1, 2, 3])  # refused
 assert_type(adapter.predict_held_out(texts), tuple[np.ndarray, np.ndarray])
+assert_type(adapter.predict(texts), np.ndarray)
+assert_type(adapter.predict_proba(texts), np.ndarray)
+assert_type(adapter.align(texts), TextAdapter)
+assert_type(adapter.update(texts, y), TextAdapter)
+assert_type(adapter.ask(texts, 2), np.ndarray)
+assert_type(adapter.ask(texts, 2, return_weights=True), tuple[np.ndarray, np.ndarray])
+adapter.ask(texts, 2, "everything")  # refused
+small = adapter.distill(texts)
+assert_type(small, DistilledText)
+assert_type(small.predict(texts), np.ndarray)
+assert_type(small.to_sklearn(), Pipeline)
+small.to_sklearn(targets="kitchen")  # refused
+assert_type(classifier.predict(X), np.ndarray)
+assert_type(classifier.predict_proba(X, target="kitchen"), np.ndarray)
+assert_type(classifier.decision_function(X), np.ndarray)
+assert_type(TermVectorizer().fit(texts), TermVectorizer)

@@ -143,7 +143,14 @@ class JuryPredictor(TargetResults):
         target: Name | None = None,
         sample_domain: ArrayLike | None = None,
     ) -> float:
-        """Return the accuracy of `predict`; other parameters are those of `decision_function`."""
+        """Return the accuracy of `predict` for labels `y`, each counted `sample_weight` times.
+
+        Other parameters are those of `decision_function`.
+
+        Returns
+        -------
+        float
+        """
         predicted = self.predict(X, target=target, sample_domain=sample_domain)
         return float(accuracy_score(to_host(y), predicted, sample_weight=to_host(sample_weight)))
 

@@ -37,17 +37,40 @@ class Report:
         self._page = page
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything that the page shows, as plain data."""
+        """Return everything that the page shows, as plain data.
+
+        Returns
+        -------
+        dict
+            As the file of `save` with the ending ``.json``.
+        """
         return json.loads(json.dumps(to_plain(self._page)))
 
     def to_html(self) -> str:
-        """Return the page."""
+        """Return the page.
+
+        Returns
+        -------
+        str
+            HTML, whole in itself.
+        """
         page = self._page
         charts = chart_batches(page) if isinstance(page, PredictPage) else adaptation_charts(page)
         return render_page(page, charts)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page, complete or not at all; a name that ends in ``.json`` gets the data instead."""
+        """Write the page, complete or not at all; a name that ends in ``.json`` gets the data instead.
+
+        Parameters
+        ----------
+        path : path
+            The file; one that exists is replaced.
+
+        Returns
+        -------
+        Path
+            The same.
+        """
         path = Path(path)
         as_json = path.suffix == ".json"
         content = json.dumps(self.to_dict(), ensure_ascii=False) if as_json else self.to_html()

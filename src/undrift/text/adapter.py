@@ -158,7 +158,22 @@ class TextAdapter(TextModel):
         return self.fit_rows(vectorizer, None if documents is None else X, y, X_target, **options)
 
     def fit_crossing(self, crossing: Crossing, *, is_named: bool, **options: Unpack[FitOptions]) -> Self:
-        """Fit the classifier to rows of the targets, which a source in another language labelled."""
+        """Fit the classifier to rows of the targets, which a source in another language labelled.
+
+        Parameters
+        ----------
+        crossing : Crossing
+            What the source says of the targets.
+        is_named : bool
+            Whether the targets were given by name.
+        **options
+            As for `fit_rows`.
+
+        Returns
+        -------
+        TextAdapter
+            Itself.
+        """
         X_target = crossing.rows if is_named else crossing.rows[TARGET]
         options["teacher"] = crossing.teacher if is_named else crossing.teacher[TARGET]
         vectorizer, shares = crossing.vectorizer, crossing.shares
@@ -167,7 +182,12 @@ class TextAdapter(TextModel):
         return self
 
     def new_vectorizer(self) -> TermVectorizer:
-        """Return the vectoriser with this adapter's settings, not fitted."""
+        """Return a vectoriser with this adapter's settings, not fitted.
+
+        Returns
+        -------
+        TermVectorizer
+        """
         return TermVectorizer(self.n_terms, tokens=self.tokens)
 
     def fit_rows(
@@ -180,9 +200,21 @@ class TextAdapter(TextModel):
         source_shares: Mapping[Hashable, float] | None = None,
         **options: Unpack[FitOptions],
     ) -> Self:
-        """Fit the classifier to rows of a fitted vectoriser; parameters as of :meth:`MSDAClassifier.fit`.
+        """Fit the classifier to rows of a fitted vectoriser.
 
-        `source_shares` are those of a source whose rows are not given.
+        Parameters
+        ----------
+        vectorizer : TermVectorizer
+            Fitted on the documents of all domains.
+        X, y, X_target, **options
+            As for :meth:`MSDAClassifier.fit`.
+        source_shares : dict, optional
+            Class shares of a source whose rows are not given.
+
+        Returns
+        -------
+        TextAdapter
+            Itself.
         """
         self.vectorizer_ = vectorizer
         classifier = MSDAClassifier() if self.classifier is None else clone(self.classifier)

@@ -77,21 +77,11 @@ class TextModel(ClassifierMixin, BaseEstimator):
         teacher: ArrayLike | None = None,
         teacher_confidence: ArrayLike | None = None,
     ) -> np.ndarray:
-        """Predict labels.
-
-        Parameters
-        ----------
-        documents : iterable of str
-            Documents of the target; None and NaN are empty ones.
-        target : str, optional
-            Name of their target, where there are several.
-        teacher, teacher_confidence : array-like, optional
-            As for `decision_function`.
+        """Predict labels; the parameters are those of `decision_function`.
 
         Returns
         -------
         ndarray of shape (n,)
-            Labels among `classes_`.
         """
         rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
         return self.classifier_.predict(rows, target=target, **said)
@@ -104,23 +94,13 @@ class TextModel(ClassifierMixin, BaseEstimator):
         teacher: ArrayLike | None = None,
         teacher_confidence: ArrayLike | None = None,
     ) -> np.ndarray:
-        """Return calibrated probabilities of the classes.
+        """Return calibrated probabilities of the classes; the parameters are those of `decision_function`.
 
         Those of a document without a known term are the class shares of its target, or else of the source.
-
-        Parameters
-        ----------
-        documents : iterable of str
-            Documents of the target; None and NaN are empty ones.
-        target : str, optional
-            Name of their target, where there are several.
-        teacher, teacher_confidence : array-like, optional
-            As for `decision_function`.
 
         Returns
         -------
         ndarray of shape (n, n_classes)
-            In the order of `classes_`.
         """
         rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
         p = self.classifier_.predict_proba(rows, target=target, **said)
@@ -167,18 +147,9 @@ class TextModel(ClassifierMixin, BaseEstimator):
         *,
         target: str | None = None,
     ) -> float:
-        """Return the accuracy of `predict`.
+        """Return the accuracy of `predict` for labels `y`, each counted `sample_weight` times.
 
-        Parameters
-        ----------
-        documents : iterable of str
-            Documents of the target.
-        y : array-like
-            Their labels.
-        sample_weight : array-like, optional
-            Their weights.
-        target : str, optional
-            Name of their target, where there are several.
+        Other parameters are those of `decision_function`.
 
         Returns
         -------
@@ -239,7 +210,6 @@ class TextModel(ClassifierMixin, BaseEstimator):
         Returns
         -------
         str
-            A line for each target, and for each warning.
         """
         check_is_fitted(self)
         lines = []

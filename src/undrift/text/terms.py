@@ -99,7 +99,20 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
 
     @all_or_nothing
     def fit(self, documents: Iterable[str], y: object = None) -> TermVectorizer:
-        """Choose the vocabulary, in one pass over the documents."""
+        """Choose the vocabulary, in one pass over the documents.
+
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents of all domains; None and NaN are empty ones.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        TermVectorizer
+            Itself.
+        """
         self._check_parameters()
         rest = check_documents(documents)
         head = list(islice(rest, SAMPLE_DOCUMENTS))
@@ -110,7 +123,13 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         return self.fit_frequencies(self.frequencies(chain(head, rest)))
 
     def choose_tokens(self, documents: Iterable[str]) -> TermVectorizer:
-        """Choose the units of terms from the first 1,000 documents given; `fit` does so by itself."""
+        """Choose the units of terms from the first 1,000 `documents`; `fit` does so by itself.
+
+        Returns
+        -------
+        TermVectorizer
+            Itself.
+        """
         self._check_parameters()
         self.tokens_, self.tokens_reason_ = (
             choose_tokens(check_documents(documents)) if self.tokens == "auto" else (self.tokens, "given")
@@ -118,11 +137,23 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         return self
 
     def frequencies(self, documents: Iterable[str]) -> DocumentFrequencies:
-        """Count the documents of each term; counts add over documents."""
+        """Count the `documents` that contain each term.
+
+        Returns
+        -------
+        DocumentFrequencies
+            Those of disjoint documents add.
+        """
         return count_documents(check_documents(documents), self.build_analyzer(), self.max_counted)
 
     def fit_frequencies(self, frequencies: DocumentFrequencies) -> TermVectorizer:
-        """Choose the vocabulary, given the :meth:`frequencies` of all documents."""
+        """Choose the vocabulary, given the `frequencies` of all documents.
+
+        Returns
+        -------
+        TermVectorizer
+            Itself.
+        """
         n_documents, n_missed = frequencies.n_documents, frequencies.n_missed
         ranked = rank_terms(frequencies.counts, self.n_terms)
         if not ranked:
@@ -143,11 +174,22 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     def fit_domains(
         self, domains: Sequence[Iterable[str]]
     ) -> tuple[list[sparse.csr_array], list[Counter[str]]]:
-        """Choose the vocabulary of several domains; return the rows and the words of each.
+        """Choose the vocabulary of several domains, and count their terms.
 
         Documents are cut into terms once, and the counts of all terms are held meanwhile. With more than two
-        million distinct terms, documents are cut again instead. The words of a domain come with the number of
-        times that they occur: terms of one word, or n-grams of characters.
+        million distinct terms, documents are cut again instead.
+
+        Parameters
+        ----------
+        domains : sequence of iterables of str
+            Documents of each domain, to be read twice.
+
+        Returns
+        -------
+        rows : list of sparse array
+            Those of each domain, as of `transform`.
+        words : list of Counter
+            The words of each domain, or n-grams of characters, and how often they occur.
         """
         self.choose_tokens(interleave(domains))
         numbers = NumberedTerms(self.max_counted)
@@ -173,13 +215,30 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         return [self._weigh(X[:, chosen]) for X in counts], words
 
     def fit_transform(self, documents: Iterable[str], y: object = None) -> sparse.csr_array:
-        """Choose the vocabulary and give the rows; a generator is held in memory, to be read twice."""
+        """Choose the vocabulary and return the rows; the parameters are those of `fit`.
+
+        A generator is held in memory, to be read twice.
+
+        Returns
+        -------
+        csr_array of shape (n_documents, n_terms)
+        """
         if isinstance(documents, Iterator):
             documents = list(documents)
         return self.fit(documents).transform(documents)
 
     def transform(self, documents: Iterable[str]) -> sparse.csr_array:
-        """Return the rows of the documents, of shape (n_documents, n_terms); zero where no term occurs."""
+        """Return the rows of documents, zero where no term occurs.
+
+        Parameters
+        ----------
+        documents : iterable of str
+            Documents of any domain; None and NaN are empty ones.
+
+        Returns
+        -------
+        csr_array of shape (n_documents, n_terms)
+        """
         check_is_fitted(self, "terms_")
         self._check_parameters()
         known = KnownTerms(zip(self.terms_, range(len(self.terms_)), strict=True))
@@ -208,12 +267,22 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         return sparse.csr_array(counts) * self.length
 
     def build_analyzer(self) -> Callable[[str], list[str]]:
-        """Return the function that lists the terms of a document."""
+        """Return the function that lists the terms of a document.
+
+        Returns
+        -------
+        callable
+        """
         check_is_fitted(self, "tokens_")
         return build_analyser(self.tokens_)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the terms as scikit-learn wants them; `input_features` is ignored."""
+        """Return the terms as scikit-learn wants them; `input_features` is ignored.
+
+        Returns
+        -------
+        ndarray of str, of shape (n_terms,)
+        """
         check_is_fitted(self, "terms_")
         return np.asarray(self.terms_, dtype=object)
 
