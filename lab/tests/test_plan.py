@@ -104,7 +104,6 @@ AT_THE_TOP = [
     ('fit_on = "one"', "variants.fit_on='one': input should be 'all', 'pair' or 'files'"),
     ('kind = "race"', "kind='race': input should be 'transfer' or 'distance'"),
     ('baseline_variant = "x"', "baseline_variant='x' is none"),
-    ("changes = { C = 1.0 }", "changes is about method undrift"),
     ("variants = [3]", "variants=3: input should be"),
     ("seed = -1", "seed=-1: input"),
     ("seed = 4294967296", "seed=4294967296: input"),
@@ -122,8 +121,7 @@ BELOW = [
 ]
 OF_UNDRIFT = [
     ("[parameters.undrift]\ndevice = 'cuda'", "parameters.undrift.device is not known"),
-    ("[[variants]]\nchanges = { n_layer = 1 }", "changes.n_layer is not known; did you mean"),
-    ("[[variants]]\nchanges = { verbose = true }", "changes.verbose is not known"),
+    ("[parameters.undrift]\nn_layer = 1", "parameters.undrift.n_layer is not known; did you mean"),
     ('[[variants]]\ninductive = "yes"', "variants.inductive='yes': input should be a valid boolean"),
     ("[[variants]]\nmethods = []", "variants.methods=[]: "),
     ("[[variants]]\ntarget_share = 1.0", "target_share=1.0: input"),
@@ -169,28 +167,18 @@ def test_parameters_that_are_known_pass(tmp_path):
         + CORPUS
         + "[parameters.pca]\nwhiten = true\n[parameters.scl]\nn_components = 3\n"
         + "[parameters.coda]\nmax_rounds = 2\n[parameters.sda]\nn_hidden = [3, 4]\n"
-        + "[parameters.undrift]\nlength = 2.0\n"
-        + '[[variants]]\nname = "a"\n[[variants]]\nname = "b"\ninductive = true\nmethods = ["undrift"]\n'
-        + "changes = { self_training = false }\n",
+        + "[parameters.undrift]\nself_training = false\n"
+        + '[[variants]]\nname = "a"\n[[variants]]\nname = "b"\ninductive = true\nmethods = ["undrift"]\n',
     )  # fmt: skip
     assert plan.parameters["sda"]["n_hidden"] == [3, 4]
-    assert [variant.changes for variant in plan.variants] == [{}, {"self_training": False}]
-
-
-def digests(tmp_path, method, **changes):
-    given = ", ".join(f"{name} = {value}" for name, value in changes.items())
-    plan = plan_from(
-        tmp_path, 'methods = ["svm", "undrift"]\n' + (f"changes = {{ {given} }}\n" if given else "") + CORPUS
-    )
-    return plan.digest(plan.variants[0], method)
+    assert plan.parameters["undrift"] == {"self_training": False}
 
 
 def test_a_digest_is_of_the_values_that_are_not_defaults(tmp_path):
-    assert digests(tmp_path, "undrift", noise=0.6) != digests(tmp_path, "undrift")
-    corpus, kind = {"loader": "amazon-bow"}, "transfer"
-    decisive = [corpus, {"changes": {"noise": 0.6}}, kind, 0, {}]
-    digest = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:12]
-    assert digests(tmp_path, "undrift", noise=0.6) == digest
+    plans = [plan_from(tmp_path, f"{SVM}{line}{CORPUS}") for line in ("noise = [0.6]\n", "")]
+    ours, other = (plan.digest(plan.variants[0], "svm") for plan in plans)
+    decisive = [{"loader": "amazon-bow"}, {"noise": [0.6]}, "transfer", 0, {}]
+    assert ours == hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:12] != other
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.jsonl")), ids=lambda path: path.stem)

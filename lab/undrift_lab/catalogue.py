@@ -98,7 +98,7 @@ def find_family(method: str) -> str:
         return "msda"
     if method.removesuffix("-pair") in OURS:
         return "undrift"
-    if method in (*METHODS, "svm-balanced", "source-only"):
+    if method in (*METHODS, "source-only"):
         return method
     if method in PEERS:
         return "peers"
@@ -106,7 +106,7 @@ def find_family(method: str) -> str:
         return "encoders"
     if split_label_method(method)[0] in WITH_LABELS:
         return "labels"
-    names = ["svm-balanced", "source-only", *OURS, *ENCODERS, *PEERS, *(f"{name}-5" for name in WITH_LABELS)]
+    names = ["source-only", *OURS, *ENCODERS, *PEERS, *(f"{name}-5" for name in WITH_LABELS)]
     known = dict.fromkeys([*METHODS, *names])
     raise ValueError(
         f"method {method!r} is not known; known are {', '.join(known)}, and ours as `undrift-pair`"
@@ -133,7 +133,7 @@ def split_label_method(method: str) -> tuple[str, int]:
 def list_parameters(method: str) -> set[str]:
     """Parameters that a plan may give to a method: those of its estimator that the runner does not set."""
     if method == "undrift":
-        return {*MSDAClassifier().get_params(deep=False), "length"} - set(_RUNNERS)
+        return set(MSDAClassifier().get_params(deep=False)) - set(_RUNNERS)
     if method not in _ESTIMATORS:
         return set()
     names = signature(_ESTIMATORS[method]).parameters

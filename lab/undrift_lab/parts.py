@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
-from itertools import compress, pairwise
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -72,32 +71,6 @@ def rows_to_learn_from(corpus: Corpus, inductive: bool) -> Any:
         [~np.isin(np.arange(len(domain)), domain.test) for domain in corpus.domains.values()]
     )
     return list(compress(rows, is_kept)) if isinstance(rows, list) else rows[np.flatnonzero(is_kept)]
-
-
-@lru_cache(maxsize=4)
-def find_duplicates(corpus: Corpus, target: str) -> np.ndarray:
-    """Mask of the test rows of a target that equal a row of another part of it, or of another domain."""
-    elsewhere: set[bytes] = set()
-    tests: list[bytes] = []
-    for name, domain in corpus.domains.items():
-        keys = _row_keys(domain.X)
-        is_test = np.isin(np.arange(len(domain)), domain.test) & (name == target)
-        elsewhere.update(compress(keys, ~is_test))
-        if name == target:
-            tests = [keys[i] for i in part_rows(corpus, (target, "test"))]
-    return np.array([key in elsewhere for key in tests], dtype=bool)
-
-
-def _row_keys(X: Any) -> list[bytes]:
-    """What is the same for equal rows alone."""
-    if not hasattr(X, "indptr"):
-        return [row.tobytes() for row in np.asarray(X)]
-    X = X.tocsr()
-    X.sort_indices()
-    return [
-        X.indices[start:end].tobytes() + X.data[start:end].tobytes()
-        for start, end in pairwise(X.indptr.tolist())
-    ]
 
 
 def take_columns(corpus: Corpus, n: int | None) -> Corpus:

@@ -79,7 +79,6 @@ class Setting:
     # all of which are predicted; tasks are spread over processes
     fit_on: Literal["all", "pair", "files"] = "all"
     n_pivots: Count | None = None  # outputs of the first layer, from as many columns on (section 4)
-    changes: dict[str, Value] = field(default_factory=dict)  # of method `undrift`; `length`: of tf-idf rows
     inductive: bool = False  # whether methods do without the test rows while they learn; only some can
     # share of the second class in the target, which is then a sample of its labelled rows, train and test,
     # drawn with the plan's seed, at most `max_target_rows`; it takes the place of the domain, and all of it
@@ -94,7 +93,6 @@ class Setting:
     def __post_init__(self) -> None:
         if self.target_share is not None and self.inductive:
             raise ValueError("inductive does not go with target_share, whose rows are all seen")
-        _check_names(self.changes, list_parameters("undrift"), "changes")
 
     @property
     def Cs(self) -> tuple[float, ...]:
@@ -203,8 +201,6 @@ def _check_methods(variant: Setting, methods: tuple[str, ...]) -> None:
             raise ValueError(f'fit_on = "files" does not go with method {method}')
         if variant.fit_on != "files" and find_family(method) == "labels":
             raise ValueError(f'method {method} needs fit_on = "files" in variant {variant.name!r}')
-    if variant.changes and not any(find_family(method) == "undrift" for method in methods):
-        raise ValueError("changes is about method undrift, which is not among the plan's methods")
 
 
 def _checked(make: Any, *arguments: Any, **changes: Any) -> Any:

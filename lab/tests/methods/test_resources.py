@@ -34,8 +34,8 @@ def made_corpus(n_domains):
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
 def test_a_task_of_undrift_is_the_same_whichever_others_share_its_layers():
     cells = [Cell("undrift", f"d{i}", "d3") for i in range(3)]
-    setting = Setting(changes={"noise": 0.5, "n_layers": 1})
-    bench = Bench(made_corpus(4), setting, Place(), "cpu", 0, {})
+    parameters = {"undrift": {"noise": 0.5, "n_layers": 1}}
+    bench = Bench(made_corpus(4), Setting(), Place(), "cpu", 0, parameters)
     together = {own.cell: own for own in undrift.fit_undrift(bench, cells)}
     assert list(together) == cells
     for cell in cells:

@@ -27,9 +27,9 @@ def bench(corpus):
     return bench_of(corpus, Setting())
 
 
-def run_all(bench, **setting):
+def run_all(bench, parameters=None, **setting):
     """Outcome of each task."""
-    own = replace(bench, setting=replace(bench.setting, **setting))
+    own = replace(bench, setting=replace(bench.setting, **setting), parameters={"undrift": parameters or {}})
     cells = [Cell("undrift", *task) for task in TASKS]
     found = find_all(own, cells)
     assert len(found) == len(TASKS)
@@ -67,7 +67,6 @@ CHANGES = [
     {"self_training": False},
     {"center": False},
     {"center": "domains"},
-    {"length": 1.0},
     {"noise": 0.5, "n_layers": 2, "C": 3.0},
     {"ridge": 10.0, "n_layers": 2},
     {"n_pivots": 9, "n_layers": 2},
@@ -77,14 +76,11 @@ CHANGES = [
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")  # of choices at the edge of these small grids
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
 def test_outcomes_are_those_of_the_text_classifier(bench, corpus, changes):
-    length = changes.get("length", 5.0)
-    rows = by_hand.tfidf(corpus, length)
-    parameters = {name: value for name, value in changes.items() if name != "length"}
-    for task, outcome in run_all(bench, changes=changes).items():
-        model = fitted(corpus, rows, *task, **parameters)
+    rows = by_hand.tfidf(corpus, 5.0)
+    for task, outcome in run_all(bench, changes).items():
+        model = fitted(corpus, rows, *task, **changes)
         test, _ = of_part(corpus, rows, task[1], "test")
         assert {name: outcome.params[name] for name in model.best_params_} == model.best_params_
-        assert outcome.params["length"] == length
         assert outcome.params["self_training"] is model.self_training
         assert outcome.params["center"] == model.center
         np.testing.assert_array_equal(outcome.predicted, model.predict(test, sample_domain=[-1] * len(test)))
@@ -115,17 +111,17 @@ def test_a_pair_is_fitted_on_the_sources_train_rows_and_the_target_alone(bench, 
 
 
 def test_parameters_and_device_are_those_of_the_run(bench):
-    own = replace(bench, parameters={"undrift": {"noise": 0.5, "C": 2.0, "length": 3.0}})
-    for outcome in run_all(own, changes={"noise": 0.8}).values():
-        params = {name: outcome.params[name] for name in ("noise", "C", "length", "n_layers")}
-        assert params == {"noise": 0.8, "C": 2.0, "length": 3.0, "n_layers": 5}
+    for outcome in run_all(bench, {"noise": 0.5, "C": 2.0}).values():
+        assert {name: outcome.params[name] for name in ("noise", "C", "n_layers")} == {
+            "noise": 0.5, "C": 2.0, "n_layers": 5,
+        }  # fmt: skip
     for failure in run_all(replace(bench, device="abacus")).values():
         assert failure.message.startswith("NoDevice: device='abacus' is not known")
 
 
 def test_inductive_learns_from_all_rows_but_the_test_parts(bench, corpus):
     rows = by_hand.tfidf(corpus, 5.0, inductive=True)
-    for task, outcome in run_all(bench, changes={"n_layers": 2}, inductive=True).items():
+    for task, outcome in run_all(bench, {"n_layers": 2}, inductive=True).items():
         unseen = fitted(corpus, rows, *task, without_test_rows, n_layers=2)
         test, _ = of_part(corpus, rows, task[1], "test")
         np.testing.assert_array_equal(outcome.predicted, unseen.predict(test))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -48,11 +48,9 @@ class Representation:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def classify_shared(
-    bench: Bench, cells: Sequence[Cell], represent: Represent, class_weight: str | None = None
-) -> Iterator[Finding]:
+def classify_shared(bench: Bench, cells: Sequence[Cell], represent: Represent) -> Iterator[Finding]:
     """Learn one representation for all tasks, and classify the tasks of several sources at once."""
-    find = partial(_find_outcomes, bench, get_representation(represent, bench, None), class_weight)
+    find = partial(_find_outcomes, bench, get_representation(represent, bench, None))
     return bench.spread(group_cells(cells, "source").values(), find)
 
 
@@ -60,7 +58,7 @@ def classify_by_source(bench: Bench, cells: Sequence[Cell], represent: Represent
     """Learn one representation for each source, where the labels of the source shape it."""
 
     def find(group: Sequence[Cell]) -> Iterator[Outcome]:
-        return _find_outcomes(bench, get_representation(represent, bench, group[0].source), None, group)
+        return _find_outcomes(bench, get_representation(represent, bench, group[0].source), group)
 
     for group in group_cells(cells, "source").values():
         yield from attempt(group, find, group)
@@ -75,25 +73,19 @@ def get_representation(represent: Represent, bench: Bench, source: str | None) -
     return bench.representations[key]
 
 
-def _find_outcomes(
-    bench: Bench, given: Representation, class_weight: str | None, cells: Sequence[Cell]
-) -> Iterator[Outcome]:
+def _find_outcomes(bench: Bench, given: Representation, cells: Sequence[Cell]) -> Iterator[Outcome]:
     (params, predictions), seconds = measure_time(
-        classify_targets, bench, given.candidates, cells[0].source, cells, class_weight
+        classify_targets, bench, given.candidates, cells[0].source, cells
     )
     for cell in cells:
         yield Outcome(cell, predictions[cell.target], params, given.seconds, seconds, details=given.details)
 
 
 def classify_targets(
-    bench: Bench,
-    candidates: Sequence[Candidate],
-    source: str,
-    cells: Sequence[Cell],
-    class_weight: str | None = None,
+    bench: Bench, candidates: Sequence[Candidate], source: str, cells: Sequence[Cell]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Choose among the candidates and C on the source, train there, and predict each target's test rows."""
-    problem = replace(bench_problem(bench, source), class_weight=class_weight)
+    problem = bench_problem(bench, source)
     K: Any = 0
     tests: dict[str, Any] = {cell.target: 0 for cell in cells}
     best: tuple[float, Any] = (-np.inf, None)

@@ -22,7 +22,6 @@ Find = Callable[[Bench, Sequence[Cell]], Iterator[Finding]]
 FAMILIES: dict[str, Find] = {
     "svm": partial(baselines.classify_shared, represent=baselines.counts),
     "svm-tfidf": partial(baselines.classify_shared, represent=baselines.tfidf),
-    "svm-balanced": partial(baselines.classify_shared, represent=baselines.tfidf, class_weight="balanced"),
     "pca": partial(baselines.classify_shared, represent=baselines.principal_components),
     "scl": partial(baselines.classify_by_source, represent=baselines.correspondences),
     "coda": baselines.fit_coda,

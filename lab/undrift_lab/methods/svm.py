@@ -10,7 +10,6 @@ from scipy.linalg import solve
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC, LinearSVC
-from sklearn.utils.class_weight import compute_sample_weight
 
 from undrift.core import Rows
 
@@ -30,7 +29,6 @@ class SourceProblem:
 
     y: np.ndarray
     folds: Sequence[tuple[np.ndarray, np.ndarray]]  # train and test rows
-    class_weight: str | None = None  # "balanced" where classes weigh alike
 
 
 def check_source(corpus: Corpus, source: str) -> np.ndarray:
@@ -59,24 +57,20 @@ def authors_C(K: np.ndarray) -> float:
     return 1 / (float(K.diagonal().mean()) or 1.0)
 
 
-def fit_svm(K: np.ndarray, y: np.ndarray, C: float, class_weight: str | None = None) -> OneVsRestClassifier:
+def fit_svm(K: np.ndarray, y: np.ndarray, C: float) -> OneVsRestClassifier:
     """Fit a linear SVM with the hinge loss on a Gram matrix, one class against the rest."""
-    return OneVsRestClassifier(SVC(kernel="precomputed", C=C, class_weight=class_weight)).fit(K, y)
+    return OneVsRestClassifier(SVC(kernel="precomputed", C=C)).fit(K, y)
 
 
 def cross_validate(K: np.ndarray, problem: SourceProblem, Cs: Sequence[float]) -> np.ndarray:
-    """Accuracy of cross-validation on the source for each C, in units of the authors' rule.
-
-    Where classes weigh alike, it is the mean of the classes' accuracies.
-    """
+    """Accuracy of cross-validation on the source for each C, in units of the authors' rule."""
     is_right = np.zeros((len(Cs), len(problem.y)))
     for train, test in problem.folds:
         K_train, K_test = K[np.ix_(train, train)], K[np.ix_(test, train)]
         for i, C in enumerate(Cs):
-            svm = fit_svm(K_train, problem.y[train], C * authors_C(K), problem.class_weight)
+            svm = fit_svm(K_train, problem.y[train], C * authors_C(K))
             is_right[i, test] = svm.predict(K_test) == problem.y[test]
-    weight = None if problem.class_weight is None else compute_sample_weight(problem.class_weight, problem.y)
-    return np.average(is_right, axis=1, weights=weight)
+    return is_right.mean(axis=1)
 
 
 def choose_C(
@@ -106,7 +100,7 @@ def predict_targets(
     K: np.ndarray, problem: SourceProblem, C: float, tests: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Train on the rows of `K`, and predict the test rows of each target by their inner products."""
-    svm = fit_svm(K, problem.y, C * authors_C(K), problem.class_weight)
+    svm = fit_svm(K, problem.y, C * authors_C(K))
     return {target: svm.predict(K_test) for target, K_test in tests.items()}
 
 
@@ -121,7 +115,7 @@ class Hyperplanes:
     @classmethod
     def fit(cls, K: np.ndarray, problem: SourceProblem, C: float) -> Hyperplanes:
         """Train on the rows whose inner products are given, with C in units of the authors' rule."""
-        svm = fit_svm(K, problem.y, C * authors_C(K), problem.class_weight)
+        svm = fit_svm(K, problem.y, C * authors_C(K))
         coef = np.zeros((len(K), len(svm.estimators_)))
         for column, each in zip(coef.T, svm.estimators_, strict=True):
             column[each.support_] = each.dual_coef_[0]

@@ -38,20 +38,17 @@ def find_ours(cell: Cell) -> Ours:
     return OURS[cell.method.removesuffix("-pair")]
 
 
-def configure_undrift(bench: Bench, ours: Ours | None = None) -> tuple[MSDAClassifier, float]:
-    """Return the classifier with the changes of the plan and the method, and the length of tf-idf rows."""
+def configure_undrift(bench: Bench, ours: Ours | None = None) -> MSDAClassifier:
+    """Return the classifier with the changes of the plan and the method."""
     changes: dict[str, Any] = {} if bench.setting.n_pivots is None else {"n_pivots": bench.setting.n_pivots}
-    changes |= {**bench.parameters_of("undrift"), **bench.setting.changes}
-    changes |= {} if ours is None else ours.changes
-    length = changes.pop("length", TFIDF_LENGTH)
-    return MSDAClassifier(device=bench.device, random_state=bench.seed, **changes), length
+    changes |= {**bench.parameters_of("undrift"), **({} if ours is None else ours.changes)}
+    return MSDAClassifier(device=bench.device, random_state=bench.seed, **changes)
 
 
 def fit_source_only(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:
     """Fit least squares on the tf-idf rows of each source, and predict the test rows."""
-    classifier, length = configure_undrift(bench)
-    corpus = weight_tfidf(bench.corpus, length, bench.setting.inductive)
-    find = partial(_predict_source_only, corpus, float(np.atleast_1d(classifier.C)[0]))
+    corpus = weight_tfidf(bench.corpus, TFIDF_LENGTH, bench.setting.inductive)
+    find = partial(_predict_source_only, corpus, float(np.atleast_1d(configure_undrift(bench).C)[0]))
     return bench.spread([[cell] for cell in cells], find)
 
 
@@ -75,20 +72,19 @@ def fit_undrift(bench: Bench, cells: Sequence[Cell]) -> Iterator[Finding]:
             left.append(cell)
         except ValueError as error:
             yield from attempt([cell], error)
-    _, length = configure_undrift(bench)
-    corpus = weight_tfidf(bench.corpus, length, setting.inductive)
+    corpus = weight_tfidf(bench.corpus, TFIDF_LENGTH, setting.inductive)
     pairs = [cell for cell in left if setting.fit_on == "pair" or sees_pair(cell.method)]
     for cell in pairs:
-        yield from attempt([cell], _fit_pair, bench, corpus, length, cell)
+        yield from attempt([cell], _fit_pair, bench, corpus, cell)
     together = [cell for cell in left if cell not in pairs]
     if together:
-        yield from _fit_together(bench, corpus, length, together)
+        yield from _fit_together(bench, corpus, together)
 
 
-def _fit_pair(bench: Bench, corpus: Corpus, length: float, cell: Cell) -> Outcome:
+def _fit_pair(bench: Bench, corpus: Corpus, cell: Cell) -> Outcome:
     """Fit the public estimator on the rows of two domains."""
     ours = find_ours(cell)
-    classifier, _ = configure_undrift(bench, ours)
+    classifier = configure_undrift(bench, ours)
     source, target = corpus.domains[cell.source], corpus.domains[cell.target]
     y = np.where(np.isin(np.arange(len(source)), source.train), np.asarray(source.y, dtype=float), np.nan)
     own, rows = _seen_rows(corpus, cell.source, bench), _seen_rows(corpus, cell.target, bench)
@@ -109,7 +105,7 @@ def _fit_pair(bench: Bench, corpus: Corpus, length: float, cell: Cell) -> Outcom
     readings = dict(zip(fitted.model_.names, fitted.find_readings(target.X[test]), strict=True))
     details = _describe_target(about, fitted.classes_, truth, p, readings, is_known=ours.knows_shares)
     predicted = fitted.predict(target.X[test], **told)
-    return Outcome(cell, predicted, _describe(classifier, length), 0.0, seconds + spent, details=details)
+    return Outcome(cell, predicted, _describe(classifier), 0.0, seconds + spent, details=details)
 
 
 def _seen_rows(corpus: Corpus, name: str, bench: Bench) -> np.ndarray:
@@ -123,14 +119,14 @@ def _count_shares(truth: np.ndarray) -> dict[Any, float]:
     return dict(zip(classes.tolist(), (counts / len(truth)).tolist(), strict=True))
 
 
-def _fit_together(bench: Bench, corpus: Corpus, length: float, cells: Sequence[Cell]) -> Iterator[Finding]:
+def _fit_together(bench: Bench, corpus: Corpus, cells: Sequence[Cell]) -> Iterator[Finding]:
     """Fit tasks that share their layers, and predict their test rows."""
     setting = bench.setting
     is_split = setting.target_share is None and not setting.inductive
     X, tasks = stack_tasks(corpus, cells, inductive=setting.inductive, is_split=is_split)
     classifiers = {}
     for cell in cells:
-        classifiers[cell], _ = configure_undrift(bench, find_ours(cell))
+        classifiers[cell] = configure_undrift(bench, find_ours(cell))
         if find_ours(cell).knows_shares:
             shares = _count_shares(part_labels(corpus, cell.target, "test"))
             classifiers[cell].set_params(target_shares={_target_number(corpus, cell): shares})
@@ -138,12 +134,10 @@ def _fit_together(bench: Bench, corpus: Corpus, length: float, cells: Sequence[C
         if isinstance(fitted, Exception):
             yield from attempt([cell], fitted)
         else:
-            yield from attempt([cell], _predict, corpus, length, cell, classifiers[cell], fitted)
+            yield from attempt([cell], _predict, corpus, cell, classifiers[cell], fitted)
 
 
-def _predict(
-    corpus: Corpus, length: float, cell: Cell, classifier: MSDAClassifier, fitted: FittedTask
-) -> Outcome:
+def _predict(corpus: Corpus, cell: Cell, classifier: MSDAClassifier, fitted: FittedTask) -> Outcome:
     number, facts = _target_number(corpus, cell), fitted.facts
     test, truth = _part(corpus, (cell.target, "test")), part_labels(corpus, cell.target, "test")
     p, seconds = measure_time(fitted.predict_proba, test, number)
@@ -156,7 +150,7 @@ def _predict(
     details = _describe_target(about, facts.classes, truth, p, readings, is_known=is_known)
     predicted = facts.classes[(p * weights).argmax(axis=1)]
     spent = fitted.layer_seconds, fitted.seconds + seconds
-    return Outcome(cell, predicted, _describe(classifier, length), *spent, details=details)
+    return Outcome(cell, predicted, _describe(classifier), *spent, details=details)
 
 
 def _describe_target(
@@ -186,9 +180,9 @@ def _describe_target(
     }
 
 
-def _describe(classifier: MSDAClassifier, length: float) -> dict[str, Any]:
+def _describe(classifier: MSDAClassifier) -> dict[str, Any]:
     names = ("noise", "n_layers", "C", "center", "self_training")
-    return {**{name: getattr(classifier, name) for name in names}, "length": length}
+    return {name: getattr(classifier, name) for name in names}
 
 
 def _part(corpus: Corpus, part: tuple[str, str]) -> Any:

@@ -279,89 +279,10 @@ def kinds_readings_table(tasks: Tasks) -> str | None:
     return _write("reading", None, _list_by_group(tasks, lines), note)
 
 
-@dataclass(frozen=True)
-class Aim:
-    """A number of the tables in per cent, and the bar that was set for it before version 6 was built."""
-
-    says: str
-    bound: float
-    values: Callable[[Tasks], pd.Series]  # by task; NaN where there is no record
-    part: str  # of the tasks, as in `Tasks.reduce`, or a corpus
-    is_least: bool = False
-
-    def measure(self, tasks: Tasks) -> tuple[int, float]:
-        """Return the number of tasks and the mean of their values."""
-        values = self.values(tasks).dropna()
-        if self.part == WORST:
-            families = values.groupby(tasks.about.loc[values.index, "family"])
-            known = families.filter(lambda own: len(own) >= FEW)
-            return len(known), families.mean()[families.size() >= FEW].min()
-        if self.part in tasks.count():
-            own = Tasks(tasks.records, tasks.about.loc[values.index])
-            return own.count().get(self.part, 0), tasks.reduce(values).get(self.part, np.nan)
-        own_corpus = values[values.index.str.startswith(f"{self.part} ")]
-        return len(own_corpus), own_corpus.mean()
-
-    def list_cells(self, tasks: Tasks) -> list[str]:
-        """Return a row of the table."""
-        n, mean = self.measure(tasks)
-        bound = f"{'at least' if self.is_least else 'at most'} {self.bound:.1f}"
-        if not n:
-            return [self.says, "", bound, "no record", ""]
-        here = round(100 * mean, 1)
-        is_met = here >= self.bound if self.is_least else here <= self.bound
-        return [self.says, str(n), bound, f"{here:.1f}", "yes" if is_met else "no"]
-
-
-def _error(method: str) -> Callable[[Tasks], pd.Series]:
-    return lambda tasks: tasks.take(method)
-
-
-def _harm(method: str) -> Callable[[Tasks], pd.Series]:
-    return lambda tasks: find_harm(tasks, tasks.take(method))
-
-
-def _said(name: str) -> Callable[[Tasks], pd.Series]:
-    return lambda tasks: tasks.take("undrift", name)
-
-
 def find_harm(tasks: Tasks, errors: pd.Series) -> pd.Series:
     """Tell which errors are harm against the better of SVM and logistic regression; NaN without a record."""
     gap = errors - tasks.simple
     return (gap > MUCH + 1e-9).astype(float).where(gap.notna())
-
-
-WORST = "worst family"
-FEW = 6  # tasks of a family, with fewer of which an aim is not about it
-ASKED = "updated-asked-5"
-AIMS = (
-    Aim("no label: error, mean over families", 33.2, _error("undrift"), BY_FAMILY),
-    Aim("no label: harm, all but Amazon reviews", 17.0, _harm("undrift"), OUTSIDE),
-    Aim("no label: error, uneven reviews", 19.0, _error("undrift"), UNEVEN),
-    Aim("no label: error, equal reviews", 16.9, _error("undrift"), EQUAL),
-    Aim("no label: error, natural", 13.3, _error("undrift"), "natural"),
-    Aim("5 asked: error, three classes and more", 39.0, _error(ASKED), MANY),
-    Aim("5 asked: error, two classes, no Amazon reviews", 18.5, _error(ASKED), TWO),
-    Aim("5 asked: error, uneven reviews", 14.5, _error(ASKED), UNEVEN),
-    Aim("5 asked: harm, all", 5.0, _harm(ASKED), ALL),
-    Aim("30 random: error, three classes and more", 36.0, _error("updated-30"), MANY),
-    Aim("30 random: error, two classes, no Amazon reviews", 15.0, _error("updated-30"), TWO),
-    Aim("wrong and sure, all", 3.0, _said("is_sure"), ALL),
-    Aim("interval of the error holds, worst family of 6 tasks and more", 80.0, _said("error_held"),
-        WORST, is_least=True),
-    Aim("expected error off by, equal reviews", 2.7, _said("error_gap"), EQUAL),
-    Aim("expected error off by, uneven reviews", 6.0, _said("error_gap"), UNEVEN),
-)  # fmt: skip
-
-
-def kinds_aims_table(tasks: Tasks) -> str | None:
-    """Bars that were set before version 6 was built, whether or not they were reached."""
-    if tasks.take("undrift").isna().all():
-        return None
-    names = ["aim", "tasks", "bar", "here", "reached"]
-    harm = f"Harm: tasks with more error than the better of SVM and LR by over {100 * MUCH:g} points."
-    note = f"In per cent, expected errors in points. {harm}"
-    return write_table(names, [aim.list_cells(tasks) for aim in AIMS], 1, note)
 
 
 _DRAWS = "Errors with labels are of the rows without one, means of three draws."
@@ -384,7 +305,6 @@ TABLES: Mapping[str, Callable[[Tasks], str | None]] = {
     "kinds-labels": kinds_labels_table,
     "kinds-uneven": kinds_uneven_table,
     "kinds-readings": kinds_readings_table,
-    "kinds-aims": kinds_aims_table,
 }
 
 

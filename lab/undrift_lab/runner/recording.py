@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.metrics import f1_score
 
 from undrift._version import METHOD_VERSION, __version__
 
 from ..methods import Bench, GridPoint, Outcome
 from ..metrics import transfer_error, transfer_loss, transfer_ratio
-from ..parts import find_duplicates, part_labels
+from ..parts import part_labels
 from ..plan import Plan, Setting
 
 
@@ -30,7 +29,6 @@ def transfer_record(bench: Bench, outcome: Outcome, baseline_error: float) -> di
     cell = outcome.cell
     truth = part_labels(bench.corpus, cell.target, "test")
     error = transfer_error(truth, outcome.predicted)
-    is_unique = ~find_duplicates(bench.corpus, cell.target)
     return {
         **asdict(cell),
         "params": dict(outcome.params),
@@ -44,10 +42,6 @@ def transfer_record(bench: Bench, outcome: Outcome, baseline_error: float) -> di
         "n_train": len(part_labels(bench.corpus, cell.source, "train")),
         "n_test": len(truth),
         "n_features": next(iter(bench.corpus.domains.values())).X.shape[1],
-        "n_duplicates": int(np.sum(~is_unique)),
-        "error_without_duplicates": (
-            transfer_error(truth[is_unique], outcome.predicted[is_unique]) if is_unique.any() else None
-        ),
         **_measure_shares(bench, outcome, truth),
         **outcome.details,
     }
@@ -66,15 +60,7 @@ def _measure_shares(bench: Bench, outcome: Outcome, truth: np.ndarray) -> dict[s
     return {
         "target_share": share,
         "balanced_error": fmean(errors),
-        "f1": f1_of_rarer(truth, outcome.predicted),
     }
-
-
-def f1_of_rarer(truth: np.ndarray, predicted: np.ndarray) -> float:
-    """F1 of the class of which there are fewer rows; of equals, the last."""
-    classes, counts = np.unique(truth, return_counts=True)
-    rarer = classes[::-1][np.argmin(counts[::-1])]
-    return float(f1_score(truth == rarer, predicted == rarer, zero_division=0.0))
 
 
 def grid_record(point: GridPoint) -> dict[str, Any]:
