@@ -190,7 +190,7 @@ def test_the_report_is_imported_when_it_is_first_used():
         "import sys, undrift; before = 'undrift.report' in sys.modules; "
         "from undrift import adaptation_report; print(before, adaptation_report.__module__)"
     )
-    assert run_program(program) == ["False", "undrift.report.page"]
+    assert run_program(program) == ["False", "undrift.report.adaptation"]
 
 
 PUBLIC_PACKAGES = {"datasets"}  # whose `__all__` is for users

@@ -4,7 +4,6 @@ import base64
 import csv
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -454,8 +453,9 @@ def test_where_the_browser_keeps_nothing_unsaved_labels_are_guarded(opened):
     ],
 )
 def test_every_class_has_a_key_of_its_own(browser, unscored, classes, keys, tmp_path):
-    page = replace(unscored._page, decks=replace(unscored._page.decks, classes=classes))
-    own = Opened(browser, Report(page).save(tmp_path / "keys.html"))
+    data = unscored.to_dict()
+    page = Report(data | {"decks": data["decks"] | {"classes": classes}}, unscored._charts)
+    own = Opened(browser, page.save(tmp_path / "keys.html"))
     shown = own.page.locator("#deck-keys [data-code]:not([data-code='-1']) kbd").all_inner_texts()
     assert " ".join(shown) == keys
     assert own.page.locator("#deck-find").is_hidden(), "only many classes are found by typing"

@@ -9,16 +9,9 @@ from numpy.testing import assert_allclose
 
 from undrift import MSDAClassifier
 from undrift.report import adaptation_report
-from undrift.report.charts import MostFrequent, ShareRow, chart_shares, draw_shares, find_most_frequent
-from undrift.report.content import (
-    TargetCard,
-    describe_targets,
-    pool_errors,
-    pool_shares,
-    write_estimate,
-    write_percent,
-)
-from undrift.report.data import DomainRows, ReportData
+from undrift.report.charts import ShareRow, chart_shares, draw_shares
+from undrift.report.data import DomainRows, PredictedRows, ReportData
+from undrift.report.verdict import judge, pool_errors, pool_shares, write_estimate, write_percent
 from undrift.results import Score, Target
 
 pytestmark = pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")
@@ -126,12 +119,11 @@ def test_several_targets_are_pooled_by_rows(few_rows):
     model = MSDAClassifier(1, 0.5, random_state=0).fit(X, y, {"a": Z, "b": more})
     rows = [DomainRows("s", X, labels=y)], [DomainRows("a", Z), DomainRows("b", more)]
     given = ReportData(model, [str(j) for j in range(30)], *rows)
-    cards = describe_targets(given)
-    expected = pool_errors(cards).to_dict()
+    expected = judge(given).expected.to_dict()
     for name in ("error", "low", "high"):
         a, b = (entry[name] for entry in model.expected_error_)
         assert_allclose(expected[name], 0.2 * a + 0.8 * b)
-    assert pool_errors([cards[0], replace(cards[1], known=None)]) is None
+    assert pool_errors([given.targets[0], replace(given.targets[1], known=None)]) is None
 
 
 def test_labelled_shares_count_all_labelled_rows_of_all_targets(few_rows):
@@ -142,25 +134,37 @@ def test_labelled_shares_count_all_labelled_rows_of_all_targets(few_rows):
     labels = ["yes"] * 10 + ["no"] * 5 + ["other"] * 5 + [None] * 20, ["no"] * 5 + [None] * 155
     targets = [DomainRows("a", Z, labels=labels[0]), DomainRows("b", more, labels=labels[1])]
     given = ReportData(model, [str(j) for j in range(30)], [DomainRows("s", X, labels=y)], targets)
-    cards = describe_targets(given)
-    shares = [card.labelled_shares for card in cards]
+    shares = [target.labelled_shares for target in given.targets]
     assert shares == [{"no": 0.25, "yes": 0.5}, {"no": 1.0, "yes": 0.0}]
-    assert pool_shares(shares, [card.weight for card in cards]) == pytest.approx({"no": 0.4, "yes": 0.4})
+    assert pool_shares(shares, [20, 5]) == pytest.approx({"no": 0.4, "yes": 0.4})
+    assert judge(given).chance.label == "no"
+    assert judge(given).chance.error == pytest.approx(0.6)
 
 
-def make_card(shares, intervals):
-    known = Target(shares, intervals, Score(0.1, 0.0, 0.2), {}, [])
-    return TargetCard("t", "target", 9, None, 0, 9, None, known, False, shares, None, 0.0)
+def make_target(counts, intervals):
+    """A target whose estimated shares are those of its predictions."""
+    n = sum(counts.values())
+    known = Target({label: k / n for label, k in counts.items()}, intervals, Score(0.1, 0.0, 0.2), {}, [])
+    codes = np.repeat(np.arange(len(counts)), list(counts.values()))
+    rows, none, once = DomainRows("t", np.zeros((n, 1))), np.full(n, -1), np.ones(n)
+    return PredictedRows(rows, None, known, False, list(counts), codes, codes, np.eye(n), none, once)
 
 
-def test_a_class_is_the_most_frequent_if_its_interval_lies_above_the_others():
-    def find(a, b):
-        return find_most_frequent(make_card({"a": 0.3, "b": 0.7}, {"a": a, "b": b}))
+@pytest.mark.parametrize(
+    ("a", "b", "title"),
+    [
+        ([0.2, 0.4], [0.6, 0.8], "b is the most frequent class of t: about 70% of its rows (60% to 80%)"),
+        ([0.2, 0.6], [0.4, 0.8], "No class of t is clearly the most frequent: about 70% of its rows"),
+        ([0.2, 0.502], [0.504, 0.8], "No class of t is clearly"),  # both ends are written 50%
+    ],
+)
+def test_a_class_is_the_most_frequent_if_its_interval_lies_above_the_others(a, b, title):
+    assert chart_shares(make_target({"a": 3, "b": 7}, {"a": a, "b": b})).title.startswith(title)
 
-    assert find([0.2, 0.4], [0.6, 0.8]) == MostFrequent("b", 0.7, 0.6, 0.8, is_clear=True)
-    assert not find([0.2, 0.6], [0.4, 0.8]).is_clear
-    assert not find([0.2, 0.502], [0.504, 0.8]).is_clear, "both ends are written 50%"
-    assert find_most_frequent(replace(make_card({}, {}), known=None)) is None
+
+def test_without_an_estimate_shares_are_called_predicted():
+    target = replace(make_target({"a": 3, "b": 7}, {}), known=None)
+    assert chart_shares(target).title == "Predicted class shares of t"
 
 
 def test_bars_and_intervals_are_where_their_shares_say():
@@ -168,14 +172,14 @@ def test_bars_and_intervals_are_where_their_shares_say():
         ShareRow("a<b", 0, 0.25, share=0.5, low=0.3, high=1.0),
         ShareRow("c", 7, 0.75, share=0.5, low=0.0, high=0.7),
     ]
-    svg = str(draw_shares("t", rows, "estimated", 8))
+    svg = str(draw_shares("t", rows, "estimated"))
     assert "a<b" not in svg
     assert "style=" not in svg
     ticks = re.findall(r'<text x="([\d.]+)" y="\d+" text-anchor="middle" class="tick">(\d+)%', svg)
     left, middle = (float(x) for x, _ in ticks[:2])
     assert [int(share) for _, share in ticks] == [0, 50, 100]
     thirds = [replace(row, predicted=1 / 3, share=1 / 3, low=0.3) for row in (*rows, rows[0])]
-    written = re.findall(r">(\d\d)%(?: \(|<)", str(draw_shares("t", thirds, "estimated", 8)))
+    written = re.findall(r">(\d\d)%(?: \(|<)", str(draw_shares("t", thirds, "estimated")))
     assert (written.count("33"), written.count("34")) == (4, 2), "they add up to 100%"
     widths = [float(width) for width in re.findall(r'width="([\d.]+)" height="11" class="mark s[07]"', svg)]
     assert widths[1] == pytest.approx(3 * widths[0], abs=0.2)
@@ -190,15 +194,15 @@ def test_bars_and_intervals_are_where_their_shares_say():
 
 def test_of_many_classes_the_chart_shows_the_most_frequent_and_the_table_all():
     labels = [f"class {i:02d}" for i in range(20)]
-    shares = {label: (i + 1) / 210 for i, label in enumerate(labels)}
-    card = make_card(shares, {label: [0.0, 0.2] for label in labels})
-    chart = chart_shares(card)
+    counts = {label: i + 1 for i, label in enumerate(labels)}
+    target = make_target(counts, {label: [0.0, 0.2] for label in labels})
+    chart = chart_shares(target)
     assert len(chart.rows) == 20
     assert "class 19" in chart.svg
     assert "class 07" not in chart.svg
     assert re.findall(r">(class \d\d)<", chart.svg) == [f"class {i}" for i in (19, 18, 17, 16, 15)]
     assert "All 20 classes are below" in chart.note
-    whole = chart_shares(card, most=20)
+    whole = chart_shares(target, most=20)
     assert all(label in whole.svg for label in labels)
     for column in (1, 2):
         assert sum(float(row[column][:-1]) for row in chart.rows) == pytest.approx(100)

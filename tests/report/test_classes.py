@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import precision_recall_fscore_support
 
-from undrift.report.evidence import Difference, MovingTerm, find_idea, term_statistics
+from undrift.report.adaptation import describe_classes
+from undrift.report.evidence import Difference, find_idea
 from undrift.results import Mistake, confuse, error_interval, list_mistakes, measure_classes, rate_classes
 
 
@@ -88,31 +89,30 @@ def test_a_report_tells_the_errors_of_every_class(topic_reports, is_scored):
 
 def test_expected_rates_are_those_of_the_fit(given):
     """A fit that knows the errors of its classes is believed."""
-    from undrift.report.classes import describe_classes
-
     rates = {label: {"share": 0.5, "precision": 0.25, "recall": 0.75} for label in given.classes}
     known = {**given.classifier.targets_[given.targets[0].domain], "by_class": rates}
     classifier = copy(given.classifier)
     classifier.targets_ = {given.targets[0].domain: known}
-    assert describe_classes(replace(given, classifier=classifier))[0].expected == rates
+    (target,) = replace(given, classifier=classifier).targets
+    assert describe_classes(target)["expected"] == rates
 
 
 def test_the_picture_has_clear_words_or_is_left_out(given):
-    table = term_statistics(given)
     column = {term: j for j, term in enumerate(given.terms)}
     labelled = given.sources[0]
     X = np.asarray((labelled.X[np.flatnonzero(labelled.known)] != 0).todense())
     y = labelled.known_labels()
 
     def picture(terms):
-        moving = [MovingTerm(term, 0.1, "a", 0, 0, 2, False, 0.0, 0.1) for term in terms]
-        return find_idea(given, table, Difference(1.0, moving))
+        return find_idea(given, Difference(1.0, [given.word(column[term], 0, 0.1) for term in terms]))
 
-    new = [term for term, j in column.items() if table["n_labelled"][j] == 0 and " " not in term]
+    new = [
+        term for term, j in column.items() if given.classifier.labelled_counts_[j] == 0 and " " not in term
+    ]
     idea = picture(new)
     for word, least in [(idea.labelled, 0.75), *((own, 0.6) for own in idea.between)]:
         rows = y[X[:, column[word.term]]]
         assert len(rows) == word.n_labelled >= 10
-        assert np.mean(rows == idea.class_) > least
+        assert np.mean(rows == given.classes[idea.code]) > least
     assert picture([term for term in ("the", "it", "2022") if term in column]) is None
     assert picture([]) is None

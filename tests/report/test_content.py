@@ -10,11 +10,11 @@ from scipy import stats
 
 from tests.report.test_evidence import weighted_interval
 from undrift.explain import term_weight
-from undrift.report import adaptation_report
-from undrift.report.content import Agreement, ScoredTarget, Verdict, advise, describe_targets, judge, to_plain
-from undrift.report.data import DomainRows, ReportData
-from undrift.report.evidence import Decks, Piece, Word, cut_pieces
-from undrift.results import Comparison, Score
+from undrift.report import Report, adaptation_report
+from undrift.report.data import DomainRows, ReportData, Word
+from undrift.report.evidence import cut_pieces
+from undrift.report.verdict import Verdict, judge
+from undrift.results import Chance, Comparison, Score
 from undrift.text import words
 
 
@@ -42,12 +42,12 @@ def test_the_picture_shows_a_way_from_a_labelled_word_to_a_new_one(data, adapter
     assert classifier.labelled_counts_[known] == idea["labelled"]["n_labelled"] > 0
     assert classifier.labelled_counts_[new] == 0
     (output,) = term_weight(classifier, terms, idea["new"]["term"])["outputs"]
-    assert idea["class"] == ("positive" if output["weight"] > 0 else "negative")
-    assert_allclose(idea["new"]["weight"], abs(output["weight"]), atol=1e-4)
-    for row in idea["between"]:
-        assert classifier.labelled_counts_[column[row["term"]]] > 0
-        assert_allclose(row["from_new"], layer.coef[new, column[row["term"]]], atol=1e-4)
-        assert row["from_new"] > 0
+    assert data["classes"][idea["code"]] == ("positive" if output["weight"] > 0 else "negative")
+    assert_allclose(idea["new"]["effect"], abs(output["weight"]), atol=1e-4)
+    for row, links in zip(idea["between"], idea["links"], strict=True):
+        assert classifier.labelled_counts_[column[row["term"]]] == row["n_labelled"] > 0
+        assert_allclose(links, layer.coef[[known, new], column[row["term"]]], atol=1e-4)
+        assert links[1] > 0
 
 
 def test_words_that_made_the_difference_are_plain_and_mostly_new_here(data, reviews):
@@ -56,7 +56,7 @@ def test_words_that_made_the_difference_are_plain_and_mostly_new_here(data, revi
         shares = [np.mean([row["term"] in words(text) for text in reviews[i]]) for i in (0, 2)]
         assert_allclose([row["source"], row["target"]], shares, atol=1e-6)
     assert 0 < found["new_share"] <= 1
-    pushes = [term["push"] for term in found["terms"]]
+    pushes = [term["effect"] for term in found["terms"]]
     assert pushes == sorted(pushes, reverse=True)
     assert pushes[-1] > 0
     assert sum(pushes) <= 1
@@ -92,10 +92,9 @@ def test_a_large_target_is_sampled_and_small_weights_are_left_out(adapter, revie
     ],
 )
 def test_terms_are_found_as_they_were_written(document, term, found):
-    word = Word(term, 1.0, code=1, is_new=True)
-    (mark,) = [piece for piece in cut_pieces(document, [word]) if piece.word]
-    assert mark == Piece(found, word, 3)
-    assert to_plain(mark) == {"text": found, "code": 1, "strength": 3, "is_new": True}
+    word = Word(term, 1, 1.0, n_labelled=0, rarity=2, source=0.0, target=0.1)
+    (mark,) = [piece for piece in cut_pieces(document, [word]) if "code" in piece]
+    assert mark == {"text": found, "code": 1, "strength": 3, "is_new": True}
 
 
 @pytest.fixture(scope="module")
@@ -149,9 +148,9 @@ def test_weights_make_up_for_unequal_shares_of_the_sample():
 
 def test_a_comparison_counts_predictions_corrected_and_made_wrong():
     before, after = np.array([1, 1, 1, 0, 0], bool), np.array([0, 0, 1, 1, 0], bool)
-    found = to_plain(ScoredTarget("kitchen", Comparison.count(before, after, np.ones(5))))
-    assert (found["n_corrected"], found["n_spoilt"], found["n_rows"]) == (2, 1, 5)
-    assert (found["source_only"]["error"], found["adapted"]["error"]) == (0.6, 0.4)
+    found = Comparison.count(before, after, np.ones(5))
+    assert (found.n_corrected, found.n_spoilt, found.n_rows) == (2, 1, 5)
+    assert (found.before.error, found.after.error) == (0.6, 0.4)
     none = np.zeros(50, dtype=bool)
     ours = Comparison.count(none, none, np.ones(50)).gain
     assert ours.gain == 0.0
@@ -183,41 +182,38 @@ def test_without_labels_the_verdict_says_so_and_claims_no_gain(unscored, report)
     assert abs(gain) <= own["agreement"]["changed"] + 0.1
 
 
-def situation(answer="yes", basis="measured", decks=None, n_differ=9, error=0.05):
-    errors = Comparison(100, 100.0, 100.0, wrong_after=100 * error, n_corrected=n_differ)
-    verdict = Verdict(
-        Agreement(5000, 200, 0.04), [], basis, ScoredTarget("all targets", errors), False, "score", 0,
-        Score(0.1, 0.05, 0.15), None, answer,
-    )  # fmt: skip
-    return verdict, decks
-
-
-DECKS = Decks(["text"], ["a", "b"], 500, 0.1, [("text", 0, 1, 2.0)] * 60, [])
+def advise(n_deck=0, error=None, corrected=0, spoilt=0, chance=None):
+    """Advise on 5,000 predictions, 200 changed; `error` is measured on 100 labels, else 10% are expected."""
+    scored = {}
+    if error is not None:
+        before = 100 * error + corrected - spoilt
+        scored["t"] = Comparison(
+            100, 100.0, 100.0, before, before, 100 * error, 100 * error, 0.0, corrected, spoilt
+        )
+    guess = chance and Chance("a", chance)
+    return Verdict(5000, 200, scored, Score(0.1, 0.05, 0.15), guess).advise(n_deck)
 
 
 @pytest.mark.parametrize(
-    ("own", "said"),
+    ("situation", "said", "unsaid"),
     [
-        (situation("no"), "Use the baseline"),
-        (situation("unclear"), "Label more target rows"),
-        (situation("unknown", "expected"), "Label 100 target rows drawn at random"),
-        (situation("unknown", "expected"), "to within about 6 points"),
-        (situation("unknown", "expected", decks=DECKS), "Label 60 rows on this page: this measures"),
-        (situation(decks=DECKS), "label the doubtful rows on this page"),
-        (situation(), "Use the predictions."),
-        (situation(error=0.65), "Do not rely on single predictions"),
-        (situation("unknown", "expected"), "Or use the predictions as they are."),
-        (situation("chance"), "Do not use these predictions"),
+        ({}, "Label 100 target rows drawn at random", "on this page"),
+        ({}, "to within about 6 points", "four times"),
+        ({}, "Or use the predictions as they are.", "Do not"),
+        ({"n_deck": 60}, "Label 60 rows on this page: this measures", "doubtful"),
+        ({"error": 0.05, "corrected": 30}, "Use the predictions.", "Do not"),
+        ({"error": 0.05, "corrected": 30, "n_deck": 60}, "label the doubtful rows on this page", "Label "),
+        ({"error": 0.65, "corrected": 30}, "Do not rely on single predictions", "Use the predictions"),
+        ({"error": 0.4, "spoilt": 30}, "Use the baseline", "Use the predictions"),
+        ({"error": 0.4, "spoilt": 3, "corrected": 3}, "four times as many halve", "Use the"),
+        ({"error": 0.4, "n_deck": 60}, "label the doubtful rows", "four times"),
+        ({"error": 0.5, "corrected": 30, "chance": 0.5}, "Do not use these predictions", "Use the"),
     ],
 )
-def test_advice_fits_the_situation(own, said):
-    assert any(said in step for step in advise(*own))
-
-
-def test_advice_that_does_not_fit_is_not_given():
-    assert not any("Use the predictions" in step for step in advise(*situation(error=0.65)))
-    assert not any("four times" in step for step in advise(*situation("unclear", n_differ=0)))
-    assert any("four times" in step for step in advise(*situation("unclear")))
+def test_advice_fits_the_situation(situation, said, unsaid):
+    steps = advise(**situation)
+    assert any(said in step for step in steps)
+    assert not any(unsaid in step for step in steps)
 
 
 def guesses(truth, adapted, before, n_targets=1, weights=None, border="error"):
@@ -233,7 +229,7 @@ def guesses(truth, adapted, before, n_targets=1, weights=None, border="error"):
     baseline = SimpleNamespace(predict=lambda rows: np.array(before))
     terms = [str(j) for j in range(len(truth))]
     given = ReportData(model, terms, [DomainRows("s", X[:0])], targets, given_baseline=baseline)
-    return to_plain(judge(given, describe_targets(given)))
+    return Report(judge(given).to_dict(), {}).to_dict()
 
 
 def test_targets_are_pooled_by_rows_and_rows_by_weight():

@@ -9,7 +9,9 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from undrift.report import adaptation_report
-from undrift.report.evidence import MOST_CHARACTERS, Word, cut_pieces, make_decks
+from undrift.report.data import Word
+from undrift.report.evidence import cut_pieces
+from undrift.report.packed import MOST_CHARACTERS, make_decks
 
 Z = stats.norm.ppf(0.975)
 
@@ -26,11 +28,11 @@ def weighted_interval(weight, wrong):
 
 def test_the_fair_deck_stands_for_all_rows(given, reviews):
     deck, kitchen = make_decks(given), reviews[2]
-    rows = deck.estimate
+    rows = deck["estimate"]
     (target,) = given.targets
     changed = target.is_changed
     assert 58 <= len(rows) <= 62
-    assert deck.changed_share == pytest.approx(changed.mean())
+    assert deck["changed_share"] == pytest.approx(changed.mean())
     position = {text: i for i, text in enumerate(kitchen)}
     for text, predicted, before, _ in rows:
         i = position[text]
@@ -44,11 +46,11 @@ def test_the_fair_deck_stands_for_all_rows(given, reviews):
 
 def test_the_other_deck_holds_uncertain_rows_that_the_classifier_asks_for(given):
     decks, p = make_decks(given), given.targets[0].certainty
-    texts = [row[0] for row in decks.predictions]
-    taken = {row[0] for row in decks.estimate}
+    texts = [row[0] for row in decks["predictions"]]
+    taken = {row[0] for row in decks["estimate"]}
     assert len(texts) == len(set(texts)) == 40
     assert not taken & set(texts)
-    assert {row[3] for row in decks.predictions} == {0.0}
+    assert {row[3] for row in decks["predictions"]} == {0.0}
     certainty = dict(zip(given.target_rows[0].documents, p, strict=True))
     free = np.sort([c for text, c in certainty.items() if text not in taken])
     assert max(certainty[text] for text in texts) <= free[160]
@@ -77,8 +79,8 @@ def test_a_deck_of_long_texts_is_cut(given):
     (target,) = given.target_rows
     long = replace(target, documents=[text * 400 for text in target.documents])
     decks = make_decks(replace(given, target_rows=[long]))
-    assert 1 <= len(decks.estimate) < 40
-    assert sum(len(row[0]) for row in decks.estimate) <= MOST_CHARACTERS
+    assert 1 <= len(decks["estimate"]) < 40
+    assert sum(len(row[0]) for row in decks["estimate"]) <= MOST_CHARACTERS
 
 
 def test_changed_documents_changed_and_their_contributions_add_up_to_the_score(report, adapter, reviews):
@@ -92,19 +94,25 @@ def test_changed_documents_changed_and_their_contributions_add_up_to_the_score(r
         assert own["outcome"] == ("corrected" if truth[own["row"] - 1] == own["to"] else "became wrong")
         assert "".join(piece["text"] for piece in own["pieces"]) == text
         score = abs(adapter.decision_function([text])[0])
-        parts = [own["start"], own["others"], *(word["contribution"] for word in own["words"])]
+        parts = [own["start"], own["others"], *(word["effect"] for word in own["words"])]
         assert_allclose(sum(parts), own["score"], atol=1e-9)  # what is written adds up
         assert_allclose(own["score"], score, atol=2e-3)
         assert own["probability"] == pytest.approx(adapter.predict_proba([text]).max())
         for word in own["words"]:
-            assert data["classes"][word["code"]] == own["to" if word["contribution"] > 0 else "from"]
+            assert data["classes"][word["code"]] == own["to" if word["effect"] > 0 else "from"]
 
 
 def test_a_stronger_term_is_marked_before_a_weaker_one_that_overlaps():
     terms = [
-        Word("not good", -0.9, 0, is_new=False),
-        Word("good", 0.2, 1, is_new=False),
-        Word("or", 0.01, 1, is_new=False),  # too little for a colour
+        Word(*own, n_labelled=9, rarity=0, source=0.1, target=0.1)
+        for own in [
+            ("not good", 0, -0.9),
+            ("good", 1, 0.2),
+            ("or", 1, 0.01),
+        ]  # the last too weak for a colour
     ]
-    found = [(p.text, p.word and p.word.code, p.strength) for p in cut_pieces("not good or good", terms)]
-    assert found == [("not good", 0, 3), (" or ", None, 0), ("good", 1, 1)]
+    assert cut_pieces("not good or good", terms) == [
+        {"text": "not good", "code": 0, "strength": 3, "is_new": False},
+        {"text": " or "},
+        {"text": "good", "code": 1, "strength": 1, "is_new": False},
+    ]

@@ -529,7 +529,7 @@ def share_labels(truth: np.ndarray, classes: Sequence[Label]) -> dict[str, float
 
 def report_run(adapter: TextAdapter, rows: LocalRows, summary: AdaptSummary) -> Report:
     """Return the report of a finished job: the rows of every domain, predictions, and facts about the run."""
-    from ..report import DomainRows, Report, ReportData, RunFacts, describe_adaptation
+    from ..report import DomainRows, ReportData, RunFacts, report_adaptation
 
     job, is_learnt = rows.job, summary.n_learnt is not None
     sources = [rows.crossed] if rows.crossed else rows.sources
@@ -588,7 +588,7 @@ def report_run(adapter: TextAdapter, rows: LocalRows, summary: AdaptSummary) -> 
         rows.baseline,
         adapter.vectorizer_,
     )
-    return Report(describe_adaptation(data))
+    return report_adaptation(data)
 
 
 def _describe_file(path: Path) -> InputFile:

@@ -196,11 +196,13 @@ class LabelHandler(BaseHTTPRequestHandler):
             self.connection.recv(2 * MOST_BYTES)
 
     def _render(self) -> str:
-        from ..report import LabelPage, LabelSetup, render_page
+        from ..report import render_page
 
         session = self.server.session
-        setup = LabelSetup(session.classes, session.can_learn, session.goal)
-        return render_page(LabelPage(self.server.title, session.file.path.name, setup))
+        setup = {"classes": session.classes, "can_learn": session.can_learn, "goal": session.goal}
+        labels_file = session.file.path.name
+        page = {"kind": "label", "title": self.server.title, "labels_file": labels_file, "session": setup}
+        return render_page(page)
 
     def finish(self) -> None:
         """Say that the page knows how its session ended, if this was the request for that."""

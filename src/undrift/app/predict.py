@@ -65,7 +65,7 @@ def run_predict(job: PredictJob, show_stage: ShowStage = ignore_stage) -> Summar
             tables[0].require_rows()
     if job.report is not None:
         show_stage("writing the report", None)
-        report_batches(job, batches, target, Target.of(model.classifier_, target)).save(job.report)
+        make_report(job, batches, target, Target.of(model.classifier_, target)).save(job.report)
     none = Counts.none(model.classes_.tolist(), job.min_confidence)
     counts = sum((batch.counts for batch in batches), none)
     reasons = [
@@ -270,9 +270,9 @@ class Sample:
                 self.documents[place] = document
 
 
-def report_batches(job: PredictJob, batches: Sequence[BatchResult], target: str, fit: Target) -> Report:
+def make_report(job: PredictJob, batches: Sequence[BatchResult], target: str, fit: Target) -> Report:
     """Return the report of finished batches, beside what is known of the fit's target."""
-    from ..report import Batch, Part, PredictPage, Report, record_run
+    from ..report import Batch, Part, report_batches
 
     shown = [
         Batch(
@@ -284,13 +284,13 @@ def report_batches(job: PredictJob, batches: Sequence[BatchResult], target: str,
             batch.counts.predicted_shares,
             batch.check.reasons if batch.check else None,
             [
-                Part.of(name, group.known, group.reason, is_foreign=batch.is_foreign)
+                Part(name, group.known, group.reason, batch.is_foreign)
                 for name, group in batch.parts.items()
             ],
         )
         for batch in batches
     ]
-    return Report(PredictPage(job.input.name, target, fit, shown, record_run(job.command)))
+    return report_batches(job.input.name, target, fit, shown, job.command)
 
 
 def describe_predict(

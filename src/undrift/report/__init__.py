@@ -1,8 +1,8 @@
 """Reports: one HTML page that shows what an adaptation did, how many predictions are wrong, and why."""
 
-from .batches import Batch, Part, PredictPage
-from .content import describe_adaptation, record_run
+from .adaptation import adaptation_report, report_adaptation
+from .batches import Batch, Part, report_batches
 from .data import DomainRows, InputFile, ReportData, RunFacts
-from .page import LabelPage, LabelSetup, Report, adaptation_report, render_page
+from .page import Report, render_page
 
 __all__ = ["Report", "adaptation_report"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ..method import is_open
-from ..results import Score, Target, list_shares, write_share
-from .charts import MOST_CLASSES, ShareRow, draw_shares
-from .content import Run, TargetReadings, say_expected, tell_readings, write_percent, write_score
-
-UNKNOWN = "–"
+from ..results import Score, Target, list_shares
+from .adaptation import record_run, tell_readings
+from .charts import draw_shares, list_rows
+from .page import Report
+from .verdict import say_expected, write_percent, write_score
 
 
 @dataclass(frozen=True)
@@ -18,21 +17,27 @@ class Part:
     """Rows that were aligned together: a batch, or its rows with one value of a column."""
 
     name: str
-    reason: str | None  # why it is predicted as fitted; then the rest is empty
-    shares: Mapping[str, float]
-    intervals: Mapping[str, Sequence[float]]
-    error: Score | None  # None too where the rows are not like those of the fit
-    by_class: Mapping[str, Mapping[str, object]]  # likewise
-    readings: TargetReadings
+    known: Target
+    reason: str | None  # why they are predicted as fitted; then nothing is known of them
+    is_foreign: bool  # not like the rows of the fit; then no error is stated
 
-    @classmethod
-    def of(cls, name: str, known: Target, reason: str | None, *, is_foreign: bool) -> Part:
-        """Return what may be said of rows."""
-        if reason is not None:
-            return cls(name, reason, {}, {}, None, {}, TargetReadings(name, [], differ=False))
-        told = replace(tell_readings(name, known.readings), differ=is_open(known.readings))
-        error, by_class = (None, {}) if is_foreign else (known.expected, known.by_class)
-        return cls(name, None, known.shares, known.intervals, error, by_class, told)
+    @property
+    def error(self) -> Score | None:
+        """The expected error, as far as it can be stated."""
+        return None if self.is_foreign or self.reason is not None else self.known.expected
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what may be said of the rows, ready for JSON."""
+        is_aligned = self.reason is None
+        return {
+            "name": self.name,
+            "reason": self.reason,
+            "shares": self.known.shares if is_aligned else {},
+            "intervals": self.known.intervals if is_aligned else {},
+            "error": self.error,
+            "by_class": self.known.by_class if self.error else {},
+            "readings": tell_readings(self.name, self.known.readings if is_aligned else []),
+        }
 
 
 @dataclass(frozen=True)
@@ -48,104 +53,63 @@ class Batch:
     differences: Sequence[str] | None  # from the rows of the fit; None if nothing was checked
     parts: Sequence[Part]
 
-    @property
-    def is_foreign(self) -> bool:
-        """Tell whether the rows are not like those of the fit."""
-        return bool(self.differences)
+
+def report_batches(
+    title: str, fit_name: str, fit: Target, batches: Sequence[Batch], command: str | None
+) -> Report:
+    """Return the report of finished batches, beside what is known of the fit's target."""
+    parts = [part for batch in batches for part in batch.parts]
+    data = {
+        "kind": "predict",
+        "title": title,
+        "basis": "expected" if any(part.error for part in parts) else "no error",
+        "headline": _say_batches(fit_name, batches),
+        "fit_name": fit_name,
+        "fit": fit,
+        "batches": batches,
+        "reproduce": record_run(command),
+    }
+    charts = {
+        "batches": [_sum_up(batch, part) for batch in batches for part in batch.parts],
+        "shares": [_draw_batch(batch) for batch in batches],
+    }
+    return Report(data, charts)
 
 
-@dataclass(frozen=True)
-class PredictPage:
-    """Everything that the report of `predict` shows."""
-
-    title: str
-    fit_name: str
-    fit: Target
-    batches: Sequence[Batch]
-    reproduce: Run
-    kind: str = "predict"
-
-    @property
-    def basis(self) -> str:
-        """What the headline rests on."""
-        return "expected" if any(part.error for batch in self.batches for part in batch.parts) else "no error"
-
-    @property
-    def headline(self) -> str:
-        """Say how many predictions are wrong, as far as that can be said."""
-        parts = [part for batch in self.batches for part in batch.parts]
-        errors = sorted((part.error for part in parts if part.error), key=lambda score: score.error)
-        n_foreign = sum(batch.is_foreign for batch in self.batches)
-        if len(self.batches) == 1 and n_foreign:
-            return f"These rows are not like those of {self.fit_name}: how many are wrong is not known."
-        if len(parts) == 1:
-            return say_expected(errors[0]) if errors else "Predicted as fitted: the error is not estimated."
-        of = f"{len(parts)} {'files' if len(self.batches) > 1 else 'groups'}"
-        said = f"{of}: no error is stated"
-        if errors:
-            ends = dict.fromkeys(write_percent(score.error) for score in (errors[0], errors[-1]))
-            known = f"{of}:" if len(errors) == len(parts) else f"In {len(errors)} of {of}"
-            said = f"{known} about {' to '.join(ends)} of the predictions are expected to be wrong"
-        verb = "is" if n_foreign == 1 else "are"
-        foreign = f"; {n_foreign} {verb} not like {self.fit_name}" if n_foreign else ""
-        return f"{said}{foreign}."
-
-
-@dataclass(frozen=True)
-class PredictCharts:
-    """The drawings and tables of a report on batches."""
-
-    batches: Sequence[tuple[object, ...]]  # a row for each part
-    shares: Sequence[str]  # a drawing for each batch
-    classes: Sequence[Sequence[Sequence[tuple[object, ...]]]]  # a table for each part of each batch
-
-
-def chart_batches(page: PredictPage) -> PredictCharts:
-    """Draw the class shares of every batch, and fill the tables."""
-    return PredictCharts(
-        [_sum_up(batch, part) for batch in page.batches for part in batch.parts],
-        [_draw_batch(batch) for batch in page.batches],
-        [[_list_classes(page, batch, part) for part in batch.parts] for batch in page.batches],
-    )
+def _say_batches(fit_name: str, batches: Sequence[Batch]) -> str:
+    """Say how many predictions are wrong, as far as that can be said."""
+    parts = [part for batch in batches for part in batch.parts]
+    errors = sorted((part.error for part in parts if part.error), key=lambda score: score.error)
+    n_foreign = sum(bool(batch.differences) for batch in batches)
+    if len(batches) == 1 and n_foreign:
+        return f"These rows are not like those of {fit_name}: how many are wrong is not known."
+    if len(parts) == 1:
+        return say_expected(errors[0]) if errors else "Predicted as fitted: the error is not estimated."
+    of = f"{len(parts)} {'files' if len(batches) > 1 else 'groups'}"
+    said = f"{of}: no error is stated"
+    if errors:
+        ends = dict.fromkeys(write_percent(score.error) for score in (errors[0], errors[-1]))
+        known = f"{of}:" if len(errors) == len(parts) else f"In {len(errors)} of {of}"
+        said = f"{known} about {' to '.join(ends)} of the predictions are expected to be wrong"
+    verb = "is" if n_foreign == 1 else "are"
+    return f"{said}; {n_foreign} {verb} not like {fit_name}." if n_foreign else f"{said}."
 
 
 def _sum_up(batch: Batch, part: Part) -> tuple[object, ...]:
     """Return the row of a file or, of groups of rows, without their number."""
     is_whole = len(batch.parts) == 1
-    error = "unknown: not like the fit" if batch.is_foreign else "unknown: as fitted"
+    error = "unknown: not like the fit" if part.is_foreign else "unknown: as fitted"
     if part.error:
         error = "{} ({})".format(*write_score(part.error))
-    shares = UNKNOWN
-    if part.shares:
-        shares = list_shares(part.shares, part.intervals)
+    shares = "–"
+    if part.reason is None:
+        shares = list_shares(part.known.shares, part.known.intervals)
     elif is_whole:
         shares = f"predicted: {list_shares(batch.predicted_shares)}"
     return (part.name, *([batch.n_rows] if is_whole else []), error, shares)
 
 
 def _draw_batch(batch: Batch) -> str:
-    part = batch.parts[0] if len(batch.parts) == 1 and batch.parts[0].shares else None
-    rows = [
-        ShareRow(name, code, share, *((part.shares[name], *part.intervals[name]) if part else ()))
-        for code, (name, share) in enumerate(batch.predicted_shares.items())
-    ]
-    shown = sorted(rows, key=lambda row: -(row.predicted if row.share is None else row.share))[:MOST_CLASSES]
-    shown.sort(key=lambda row: row.code)
-    return draw_shares(f"Class shares of {batch.name}", shown, "estimated" if part else None, len(rows))
-
-
-def _list_classes(page: PredictPage, batch: Batch, part: Part) -> list[tuple[object, ...]]:
-    is_whole = len(batch.parts) == 1
-    rows: list[tuple[object, ...]] = []
-    for name, predicted in batch.predicted_shares.items():
-        rates = part.by_class.get(name, {})
-        rows.append(
-            (
-                name,
-                write_percent(predicted) if is_whole else UNKNOWN,
-                write_share(part.shares[name], part.intervals[name]) if part.shares else UNKNOWN,
-                write_share(page.fit.shares[name], page.fit.intervals[name]),
-                *(rates.get(kind) for kind in ("recall", "precision") if part.by_class),
-            )
-        )
-    return rows
+    known = batch.parts[0].known if len(batch.parts) == 1 and batch.parts[0].reason is None else None
+    rows = list_rows(batch.predicted_shares, *((known.shares, known.intervals) if known else ({}, {})))
+    return draw_shares(f"Class shares of {batch.name}", rows, "estimated" if known else None)

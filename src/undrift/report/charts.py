@@ -1,4 +1,4 @@
-"""The charts and tables of an adaptation: a title with the finding, a drawing, and the table behind it.
+"""The charts of a report: a title with the finding, a drawing, and the table behind it.
 
 Each chart fits a telephone, and two stand side by side on a desk. A class has one colour on the whole page;
 of many classes none has one, and each is named where it is drawn. Black is the adapted classifier; grey is
@@ -7,22 +7,14 @@ the baseline, and an expected error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from ..errors import count, write_shares
 from ..results import Score, error_interval
-from .content import (
-    AdaptationPage,
-    CoveragePoint,
-    TargetCard,
-    name_class,
-    write_estimate,
-    write_percent,
-    write_score,
-)
+from .data import PredictedRows
 from .evidence import Difference, Idea
 from .svg import (
     LINE,
@@ -44,11 +36,13 @@ from .svg import (
     write_name,
     write_ticks,
 )
+from .verdict import Verdict, name_class, write_estimate, write_percent, write_score
 
 RIGHT = NARROW - 22  # edge of the axes
 MOST_CLASSES, MOST_TARGETS = 5, 4  # that a chart on the first screen shows
 SHORT_NAME = 14  # characters: a class whose name is longer has it on lines of its own
 NAME_LINE = 17  # height of such a line
+MOST_WORDS = 14
 
 
 @dataclass(frozen=True)
@@ -60,49 +54,7 @@ class Chart:
     note: str
     svg: Markup
     columns: Sequence[str]
-    rows: Sequence[tuple[object, ...]]
-
-
-@dataclass(frozen=True)
-class Charts:
-    """Charts and tables of a report; of those that it has nothing for, None or empty."""
-
-    errors: Chart | None
-    shares: Sequence[Chart]  # of every target
-    all_shares: Sequence[Chart]  # with all classes, where `shares` has not
-    has_colours: bool
-    words: Chart | None
-    idea: Markup | None
-    coverage: Chart
-    files: Sequence[tuple[object, ...]]
-    domains: Sequence[tuple[object, ...]]
-
-
-def adaptation_charts(page: AdaptationPage) -> Charts:
-    """Draw all charts of an adaptation's report."""
-    n_classes = len(page.classes)
-    has_many = n_classes > MOST_CLASSES
-    return Charts(
-        errors=chart_errors(page),
-        shares=[chart_shares(card, i) for i, card in enumerate(page.targets)],
-        all_shares=[chart_shares(card, i, n_classes) for i, card in enumerate(page.targets) if has_many],
-        has_colours=n_classes <= N_COLOURS,
-        words=chart_words(page.difference, n_classes) if page.difference.terms else None,
-        idea=draw_idea(page.idea) if page.idea else None,
-        coverage=chart_coverage(page.coverage),
-        files=[(file.file, file.bytes, file.sha256) for file in page.reproduce.files],
-        domains=[
-            (
-                card.name,
-                card.role,
-                card.n_rows,
-                card.n_labelled,
-                "" if card.n_terms is None else card.n_terms,
-                "" if card.unseen_share is None else f"{card.unseen_share:.1%}",
-            )
-            for card in page.domains
-        ],
-    )
+    rows: Sequence[Sequence[object]]
 
 
 def colour_of(code: int, n_classes: int) -> str:
@@ -110,25 +62,24 @@ def colour_of(code: int, n_classes: int) -> str:
     return f"s{code}" if n_classes <= N_COLOURS else "soft"
 
 
-def chart_errors(page: AdaptationPage) -> Chart | None:
+def chart_errors(verdict: Verdict, targets: Sequence[PredictedRows]) -> Chart | None:
     """Draw how many predictions are wrong, measured or expected, each as a mark with its interval.
 
     One target has a line for each classifier; of several, each has one line.
     """
-    verdict = page.verdict
     rows: list[tuple[str, str, int, Score]]  # target, classifier, rows, error
-    if verdict.whole:
+    if verdict.errors:
         rows = [
-            (each.name, kind, each.errors.n_rows, score)
-            for each in verdict.scored
-            for kind, score in (("adapted", each.errors.after), ("baseline", each.errors.before))
+            (name, kind, errors.n_rows, score)
+            for name, errors in verdict.scored.items()
+            for kind, score in (("adapted", errors.after), ("baseline", errors.before))
         ]
         how = ", each predicted without its label" if verdict.is_cross_fitted else ""
-        n_rows = count(verdict.whole.errors.n_rows, "labelled target row")
+        n_rows = count(verdict.errors.n_rows, "labelled target row")
         title, note = f"Measured on {n_rows}{how}, with 95% intervals", "Intervals are Wilson's, 95%."
     else:
         rows = [
-            (card.name, "expected", card.n_rows, card.known.expected) for card in page.targets if card.known
+            (each.name, "expected", each.rows.size, each.known.expected) for each in targets if each.known
         ]
         title = "Expected, not measured, with 90% intervals"
         note = "Intervals hold with a probability of 90%."
@@ -180,46 +131,56 @@ class ShareRow:
     high: float = 0.0
 
 
-def chart_shares(card: TargetCard, place: int = 0, most: int = MOST_CLASSES) -> Chart:
-    """Draw the class shares of a target, those of the `most` frequent classes."""
-    known, measured = card.known, card.labelled_shares
-    rows = [
-        ShareRow(label, code, predicted, *((known.shares[label], *known.intervals[label]) if known else ()))
-        for code, (label, predicted) in enumerate(card.predicted_shares.items())
+def list_rows(
+    predicted: Mapping[str, float], known: Mapping[str, float], intervals: Mapping[str, Sequence[float]]
+) -> list[ShareRow]:
+    """List the classes with their shares; `known` is empty where nothing is known of the rows."""
+    return [
+        ShareRow(label, code, share, *((known[label], *intervals[label]) if known else ()))
+        for code, (label, share) in enumerate(predicted.items())
     ]
+
+
+def chart_shares(target: PredictedRows, place: int = 0, most: int = MOST_CLASSES) -> Chart:
+    """Draw the class shares of a target, those of the `most` frequent classes."""
+    known, measured = target.known, target.labelled_shares
+    rows = list_rows(target.predicted_shares, *((known.shares, known.intervals) if known else ({}, {})))
     columns, values = ["class", "predicted"], [[row.predicted for row in rows]]
     if known:
         columns += ["share", "low", "high"]
         values += [list(known.shares.values()), *map(list, zip(*known.intervals.values(), strict=True))]
     if measured:
         columns.append("of labelled rows")
-        values.append([measured.get(row.label, 0.0) for row in rows])
-    is_cut = len(rows) > most
-    shown = sorted(rows, key=lambda row: -(row.predicted if row.share is None else row.share))[:most]
-    title, note = _say_shares(card)
+        values.append(list(measured.values()))
+    title, note = _say_shares(target)
     return Chart(
         f"shares-{place + 1}",
         title,
-        f"{note} All {len(rows)} classes are below." if is_cut else note,
+        f"{note} All {len(rows)} classes are below." if len(rows) > most else note,
         draw_shares(
-            f"Class shares of {card.name}",
-            shown if is_cut else rows,
-            ("given" if card.are_shares_given else "estimated") if known else None,
-            len(rows),
+            f"Class shares of {target.name}",
+            rows,
+            ("given" if target.are_shares_given else "estimated") if known else None,
+            most,
         ),
         columns,
-        list(zip(card.predicted_shares, *map(write_shares, values), strict=True)),
+        list(zip(target.predicted_shares, *map(write_shares, values), strict=True)),
     )
 
 
-def draw_shares(title: str, rows: Sequence[ShareRow], name: str | None, n_classes: int) -> Markup:
-    """Draw for each class its share of the predictions as a bar and, called `name`, of the rows as a line."""
+def draw_shares(title: str, rows: Sequence[ShareRow], name: str | None, most: int = MOST_CLASSES) -> Markup:
+    """Draw for each class its share of the predictions as a bar and, called `name`, of the rows as a line.
+
+    Of more than `most` classes the most frequent ones are drawn, in this order.
+    """
+    n_classes = len(rows)
+    if n_classes > most:
+        rows = sorted(rows, key=lambda row: -(row.predicted if row.share is None else row.share))[:most]
     longest = max(len(row.label) for row in rows)
     is_long = longest > SHORT_NAME
-    lines = [wrap_name(row.label) if is_long else [] for row in rows]
     left = 12.0 if is_long else 24 + 7.6 * longest
     right, edge = 218 if name else 330, 274 if name else 396
-    height, top = 30 if name and len(rows) < 4 else 24, 22
+    height = 30 if name and len(rows) < 4 else 24
     highest = max(value for row in rows for value in (row.predicted, row.high))
     scale = Scale(0.0, highest or 1.0, left, right)
     parts = [
@@ -231,16 +192,17 @@ def draw_shares(title: str, rows: Sequence[ShareRow], name: str | None, n_classe
         write_shares(shares, int(min(shares) < 0.0995)),
         write_shares((row.share or 0.0 for row in rows), 0),
     )
-    y: float = top
-    for row, above, predicted, estimated in zip(rows, lines, *written, strict=True):
-        is_number = name_class(row.label) != row.label
-        parts += [text(left, y + 14 + NAME_LINE * k, part) for k, part in enumerate(above)]
-        y += NAME_LINE * len(above)
-        parts += list(draw_grid(scale, y, y + height, 2))
+    y = 22.0
+    for row, predicted, estimated in zip(rows, *written, strict=True):
+        for part in wrap_name(row.label) if is_long else ():
+            parts.append(text(left, y + 14, part))
+            y += NAME_LINE
+        parts += draw_grid(scale, y, y + height, 2)
         middle, width = y + height / 2 + 5, max(scale(row.predicted) - left, 1.0)
-        says = f"{row.label}: {predicted} of the predictions"
-        if not above:
+        if not is_long:
+            is_number = name_class(row.label) != row.label
             parts.append(text(left - 8, middle, row.label, "end", "code" if is_number else None))
+        says = f"{row.label}: {predicted} of the predictions"
         look = f"mark {colour_of(row.code, n_classes)}"
         parts += [
             bar(left, y + 3, width, height - 19 if name else 16, look, says),
@@ -260,134 +222,117 @@ def draw_shares(title: str, rows: Sequence[ShareRow], name: str | None, n_classe
     return drawing(title, y + 22, *parts, write_ticks(scale, y, 2))
 
 
-@dataclass(frozen=True)
-class MostFrequent:
-    """The most frequent class of a target, its share with an interval, and whether it clearly is."""
+def _say_shares(target: PredictedRows) -> tuple[str, str]:
+    """Return a title with the most frequent class, and a note on how sure that is.
 
-    label: str
-    share: float
-    low: float
-    high: float
-    is_clear: bool
-
-
-def find_most_frequent(card: TargetCard) -> MostFrequent | None:
-    """Return the most frequent class of a target; labelled rows are believed before estimates.
-
-    Their intervals are of 95%.
+    Labelled rows are believed before estimates; their intervals are of 95%. A class is clearly the most
+    frequent if its interval lies above those of all others.
     """
-    shares, margin = card.labelled_shares, 0.0
-    intervals = {label: error_interval(share, card.n_labelled) for label, share in (shares or {}).items()}
-    if not shares:
-        if card.known is None:
-            return None
-        shares, intervals, margin = card.known.shares, dict(card.known.intervals), 0.01
-    label, share = max(shares.items(), key=lambda item: item[1])
-    low, high = intervals[label]
-    others = [(shares[other], intervals[other][1]) for other in shares if other != label]
-    is_clear = all(share > rest and low > end + margin for rest, end in others)
-    return MostFrequent(label, share, low, high, is_clear)
-
-
-def _say_shares(card: TargetCard) -> tuple[str, str]:
-    """Return a title with the most frequent class, and a note on how sure that is."""
-    top, name = find_most_frequent(card), card.name
-    if top is None:
+    name, n = target.name, target.rows.n_labelled
+    if target.known is None and not target.labelled_shares:
         note = "Shares among the predictions. Shares among the rows were not estimated."
         return f"Predicted class shares of {name}", note
-    if card.are_shares_given:
+    if target.are_shares_given:
         note = "Given, not estimated. Predictions are made for these shares."
         return f"Class shares of {name}, as given", note
-    share, interval = write_estimate(top.share, top.low, top.high)
-    has, note = f"about {share} of its rows ({interval})", "Lines: estimates with 90% intervals."
-    if card.labelled_shares:
-        has = f"{write_percent(top.share)} of its {count(card.n_labelled, 'labelled row')}"
+    shares: Mapping[str, float] = target.labelled_shares or {}
+    intervals: Mapping[str, list[float]] = {
+        label: error_interval(share, n) for label, share in shares.items()
+    }
+    margin = 0.0
+    if target.known and not shares:
+        shares, intervals, margin = target.known.shares, target.known.intervals, 0.01
+    label, share = max(shares.items(), key=lambda item: item[1])
+    low, high = intervals[label]
+    others = [other for other in shares if other != label]
+    is_clear = all(share > shares[other] and low > intervals[other][1] + margin for other in others)
+    if target.labelled_shares:
+        has = f"{write_percent(share)} of its {count(n, 'labelled row')}"
         note = "Lines: estimates without these labels, with 90% intervals."
-    label = name_class(top.label)
-    if top.is_clear:
-        return f"{label} is the most frequent class of {name}: {has}", note
-    return f"No class of {name} is clearly the most frequent: {has} are {label}", note
+    else:
+        has = "about {} of its rows ({})".format(*write_estimate(share, low, high))
+        note = "Lines: estimates with 90% intervals."
+    if is_clear:
+        return f"{name_class(label)} is the most frequent class of {name}: {has}", note
+    return f"No class of {name} is clearly the most frequent: {has} are {name_class(label)}", note
 
 
-def chart_words(difference: Difference, n_classes: int) -> Chart:
+def chart_words(difference: Difference, classes: Sequence[str]) -> Chart:
     """Draw a bar for each term that moved predictions, in the colour of the class it moves them to."""
-    rows, share = difference.terms[:14], difference.new_share
-    is_named = n_classes > N_COLOURS  # beside each term, on a line of its own
-    left, height, top = 12.0 if is_named else 148.0, 24, 4
-    scale = Scale(0.0, find_end(row.push for row in rows), left, RIGHT - 50)
-    parts, y = [], float(top)
-    for row in rows:
-        seen = count(row.n_labelled, "labelled row") if row.n_labelled else "no labelled row"
-        says = f"{row.term}: {percent(row.push)}, toward {row.class_}; in {seen}"
-        term, width = ("", "☆ ", "★ ")[row.rarity] + row.term, max(scale(row.push) - left, 1.0)
-        for part in wrap_name(f"{term} → {row.class_}") if is_named else ():
+    words, share = difference.terms[:MOST_WORDS], difference.new_share
+    is_named = len(classes) > N_COLOURS  # beside each term, on a line of its own
+    left, height, y = 12.0 if is_named else 148.0, 24, 4.0
+    scale = Scale(0.0, find_end(word.effect for word in words), left, RIGHT - 50)
+    parts = []
+    for word in words:
+        toward = classes[word.code]
+        seen = count(word.n_labelled, "labelled row") if word.n_labelled else "no labelled row"
+        says = f"{word.term}: {percent(word.effect)}, toward {toward}; in {seen}"
+        term, width = ("", "☆ ", "★ ")[word.rarity] + word.term, max(scale(word.effect) - left, 1.0)
+        for part in wrap_name(f"{term} → {toward}") if is_named else ():
             y += NAME_LINE
             parts.append(text(left, y, part))
         if not is_named:
             parts.append(write_name(left - 8, y + 17, term, 16, "end"))
         parts += [
             line(left, y + 2, left, y + height, "zero"),
-            bar(left, y + 4, width, height - 8, f"mark {colour_of(row.code, n_classes)}", says),
-            text(left + width + 6, y + 17, f"{row.push:.2%}", "start", "tick"),
+            bar(left, y + 4, width, height - 8, f"mark {colour_of(word.code, len(classes))}", says),
+            text(left + width + 6, y + 17, f"{word.effect:.2%}", "start", "tick"),
         ]
         y += height
-    bottom = y
-    parts.append(text(left, bottom + 20, "share of the whole effect", "start", "axis"))
+    parts.append(text(left, y + 20, "share of the whole effect", "start", "axis"))
     title = f"Words rare in labelled rows made {share:.0%} of the difference"
     return Chart(
         "words",
         title if share >= 0.05 else "Words frequent in labelled rows made the difference",
         "Terms that moved changed predictions most, beyond what they do in the baseline. ★ is in no labelled "
         "row, ☆ in few.",
-        drawing("Terms by their part in the changed predictions", bottom + 30, *parts),
+        drawing("Terms by their part in the changed predictions", y + 30, *parts),
         ("term", "moves toward", "share of effect", "labelled rows", "source rows", "target rows"),
         [
             (
-                r.term,
-                r.class_,
-                f"{r.push:.2%}",
-                r.n_labelled,
-                f"{r.source:.2%}",
-                f"{r.target:.2%}",
+                word.term,
+                classes[word.code],
+                f"{word.effect:.2%}",
+                word.n_labelled,
+                f"{word.source:.2%}",
+                f"{word.target:.2%}",
             )
-            for r in rows
+            for word in words
         ],
     )
 
 
-def draw_idea(idea: Idea) -> Markup:
+def draw_idea(idea: Idea, classes: Sequence[str]) -> Markup:
     """Draw how a new word gets its weight: a labelled word, the words it goes with, the new word."""
-    colour, between = colour_of(idea.code, idea.n_classes), idea.between
+    colour, name = colour_of(idea.code, len(classes)), classes[idea.code]
     stroke = "soft-line" if colour == "soft" else f"t{colour[1:]}"
     top, step = 56, 66
-    middle = top + step * (len(between) - 1) / 2
-    largest = max(weight for row in between for weight in (row.from_labelled, row.from_new)) or 1
+    middle = top + step * (len(idea.between) - 1) / 2
+    largest = max(weight for both in idea.links for weight in both) or 1
     labelled, new = idea.labelled, idea.new
     parts = [
         text(60, 18, "labelled", "middle", "axis"),
         text(200, 18, "goes with", "middle", "axis"),
         text(336, 18, "new", "middle", "axis"),
     ]
-    for i, row in enumerate(between):
+    for i, (word, both) in enumerate(zip(idea.between, idea.links, strict=True)):
         y = top + step * i
-        for x, far, weight, word in (
-            (116, 142, row.from_labelled, labelled.term),
-            (284, 258, row.from_new, new.term),
-        ):
-            says = f"{word} goes with {row.term}: weight {weight:.3g} in the first layer"
+        for end, weight, x, far in zip((labelled, new), both, (116, 284), (142, 258), strict=True):
+            says = f"{end.term} goes with {word.term}: weight {weight:.3g} in the first layer"
             curve = f"M{x} {middle}C{(x + far) / 2} {middle} {(x + far) / 2} {y} {far} {y}"
             width = round(1.5 + 5 * max(weight, 0) / largest, 1)
             link = f"link {stroke}"
             parts.append(tag("path", tag("title", says), fill="none", d=curve, stroke_width=width, cls=link))
-        parts += _box(200, y, 116, row.term, count(row.n_labelled, "labelled row"), "plain")
+        parts += _box(200, y, 116, word.term, count(word.n_labelled, "labelled row"), "plain")
     parts += _box(62, middle, 108, labelled.term, count(labelled.n_labelled, "labelled row"), colour)
     parts += _box(338, middle, 108, new.term, "★ no labelled row", colour)
-    bottom = top + step * (len(between) - 1) + 62
-    for part in wrap_name(f"both speak for {idea.class_}"):
+    bottom = top + step * (len(idea.between) - 1) + 62
+    for part in wrap_name(f"both speak for {name}"):
         parts.append(text(200, bottom, part, "middle", "tick"))
         bottom += NAME_LINE
-    names = ", ".join(row.term for row in between)
-    title = f"{labelled.term}, learnt as {idea.class_}, goes with {names}; so does {new.term}"
+    names = ", ".join(word.term for word in idea.between)
+    title = f"{labelled.term}, learnt as {name}, goes with {names}; so does {new.term}"
     return drawing(title, bottom, *parts)
 
 
@@ -399,6 +344,21 @@ def _box(x: float, y: float, width: float, name: str, below: str, cls: str) -> l
         write_name(x, y + 5, name, 15, "middle", looks or None),
         text(x, y + 31, below, "middle", "tick"),
     ]
+
+
+@dataclass(frozen=True)
+class CoveragePoint:
+    """The error among a share of the predictions, the surest."""
+
+    coverage: float
+    threshold: float  # probability from which these predictions are kept
+    expected: float
+    measured: Score | None
+
+    @property
+    def error(self) -> float:
+        """The measured error, else the expected one."""
+        return self.measured.error if self.measured else self.expected
 
 
 def chart_coverage(points: Sequence[CoveragePoint]) -> Chart:
@@ -429,14 +389,14 @@ def chart_coverage(points: Sequence[CoveragePoint]) -> Chart:
     expected = [(point.coverage, point.expected) for point in points]
     parts.append(tag("polyline", points=trace(expected), cls="curve dashed soft-line"))
     for point in points:
-        share, how = _known_error(point), "" if point.measured else ", expected"
-        says = f"the surest {percent(point.coverage)}: {share:.1%} wrong{how}"
-        parts.append(dot(across(point.coverage), up(share), 3.5, "mark ink", says))
+        how = "" if point.measured else ", expected"
+        says = f"the surest {percent(point.coverage)}: {point.error:.1%} wrong{how}"
+        parts.append(dot(across(point.coverage), up(point.error), 3.5, "mark ink", says))
     point = next((point for point in points if point.coverage >= 0.8 - 1e-9), points[-1])
     how = "are" if point.measured else "are expected to be"
     return Chart(
         "coverage",
-        f"Of the surest 80%, {write_percent(_known_error(point))} {how} wrong",
+        f"Of the surest 80%, {write_percent(point.error)} {how} wrong",
         f"The fewer are kept, the fewer are wrong. --min-confidence {point.threshold:.2f} keeps these and "
         "leaves the other predictions empty.",
         drawing("Error of the surest predictions, by how many are kept", 286, *parts),
@@ -453,8 +413,3 @@ def chart_coverage(points: Sequence[CoveragePoint]) -> Chart:
             for point in points
         ],
     )
-
-
-def _known_error(point: CoveragePoint) -> float:
-    """Return the measured error, else the expected one."""
-    return point.measured.error if point.measured else point.expected

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from ..core import Rows, stack_rows
+from ..core import Rows, array_ops, stack_rows
 from ..explain import effective_weights
 from ..inputs import spell_label
 from ..method import MSDAClassifier, Name, predict_codes
@@ -16,6 +16,7 @@ from ..results import Baseline, Comparison, Label, Target, fitted_svm
 from ..text import TermVectorizer
 
 MOST_BASELINE_ROWS = 3_000  # labelled rows that the baseline is fitted on
+RARE = 0.25  # a term is rare if its share of labelled rows is below this part of its share of the target
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,16 @@ class DomainRows:
 
     def __len__(self) -> int:
         return self.X.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Number of rows of the domain, with those that are not here."""
+        return self.read[0] if self.read else self.n_rows or len(self)
+
+    @property
+    def n_labelled(self) -> int:
+        """Number of labels that were read."""
+        return self.read[1] if self.read else int(self.known.sum())
 
     @cached_property
     def known(self) -> np.ndarray:
@@ -80,10 +91,13 @@ class RunFacts:
 
 @dataclass(frozen=True, eq=False)
 class PredictedRows:
-    """Rows of a target with their predictions; classes are positions among the classes of the classifier."""
+    """Rows of a target with their predictions; codes are positions among the classes of the classifier."""
 
     rows: DomainRows
     domain: Name | None  # as `predict` takes it; None where the fit had no target
+    known: Target | None  # what the classifier knows of the target
+    are_shares_given: bool
+    classes: Sequence[str]
     codes: np.ndarray  # (n,) predictions
     baseline: np.ndarray  # (n,) predictions of the baseline
     P: np.ndarray  # (n, n_classes) probabilities
@@ -91,9 +105,19 @@ class PredictedRows:
     weight: np.ndarray  # (n,) in a score
 
     @property
+    def name(self) -> str:
+        """The name of the target."""
+        return self.rows.name
+
+    @property
     def is_scored(self) -> np.ndarray:
         """Mask of the rows whose true class is known."""
         return self.truth >= 0
+
+    @property
+    def is_changed(self) -> np.ndarray:
+        """Mask of the rows whose prediction differs from the baseline's."""
+        return self.codes != self.baseline
 
     @cached_property
     def errors(self) -> Comparison | None:
@@ -104,15 +128,38 @@ class PredictedRows:
         before, after = (codes[known] != self.truth[known] for codes in (self.baseline, self.codes))
         return Comparison.count(before, after, self.weight[known])
 
-    @property
-    def is_changed(self) -> np.ndarray:
-        """Mask of the rows whose prediction differs from the baseline's."""
-        return self.codes != self.baseline
-
     @cached_property
     def certainty(self) -> np.ndarray:
         """Probability of the predicted class of each row."""
         return np.take_along_axis(self.P, self.codes[:, None], axis=1)[:, 0]
+
+    @cached_property
+    def predicted_shares(self) -> dict[str, float]:
+        """Class shares of the predictions."""
+        shares = np.bincount(self.codes, minlength=len(self.classes)) / max(len(self.codes), 1)
+        return dict(zip(self.classes, shares.tolist(), strict=True))
+
+    @cached_property
+    def labelled_shares(self) -> dict[str, float] | None:
+        """Class shares of the scored rows; None without one that has a class of the source."""
+        known, n_classes = self.is_scored, len(self.classes)
+        sums = np.bincount(self.truth[known], self.weight[known], n_classes + 1)  # the last: other labels
+        if not sums[:-1].sum():
+            return None
+        return dict(zip(self.classes, (sums[:-1] / sums.sum()).tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Word:
+    """A term, the class that it speaks for, and how much."""
+
+    term: str
+    code: int  # of the class
+    effect: float  # a weight, a part of what changed predictions, or what it adds to a score
+    n_labelled: int  # labelled source rows with it
+    rarity: int  # 2 in no labelled row, 1 in few, else 0
+    source: float  # share of the rows that have it
+    target: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,19 +179,18 @@ class ReportData:
         """The labels as text, in the order of the scores."""
         return [spell_label(label) for label in self.classifier.classes_.tolist()]
 
-    @property
-    def doubts(self) -> dict[str, str]:
-        """Doubts that the fit had about any target, and the code of each."""
-        targets = self.classifier.targets_.values()
-        return {text: code for t in targets for text, code in zip(t["warnings"], t["codes"], strict=True)}
+    @cached_property
+    def labelled_rows(self) -> tuple[Rows, np.ndarray]:
+        """The labelled rows of all sources, and their labels as text."""
+        X = stack_rows([domain.X[np.flatnonzero(domain.known)] for domain in self.sources])
+        return X, np.concatenate([domain.known_labels() for domain in self.sources])
 
     @cached_property
     def baseline(self) -> Baseline:
         """The baseline: a linear SVM trained on the labelled source rows."""
         if self.given_baseline is not None:
             return self.given_baseline
-        X = stack_rows([domain.X[np.flatnonzero(domain.known)] for domain in self.sources])
-        y = np.concatenate([domain.known_labels() for domain in self.sources])
+        X, y = self.labelled_rows
         keep = np.sort(np.random.default_rng(0).permutation(len(y))[:MOST_BASELINE_ROWS])
         return fitted_svm(X[keep], y[keep])
 
@@ -165,16 +211,22 @@ class ReportData:
         truth = np.full(len(rows), -1)
         truth[rows.known] = self._find_codes(rows.known_labels().tolist())
         truth[weight == 0] = -1
-        baseline = self._find_codes(self.baseline.predict(rows.X).tolist())
-        return PredictedRows(rows, domain, codes, baseline, P, truth, weight)
+        return PredictedRows(
+            rows,
+            domain,
+            known=None if domain is None else Target.of(self.classifier, domain),
+            are_shares_given=domain is not None and self.classifier.target_shares is not None,
+            classes=self.classes,
+            codes=codes,
+            baseline=self._find_codes(self.baseline.predict(rows.X).tolist()),
+            P=P,
+            truth=truth,
+            weight=weight,
+        )
 
     def _find_codes(self, labels: Sequence[Label]) -> np.ndarray:
         position = {label: i for i, label in enumerate(self.classes)}
         return np.array([position.get(spell_label(label), len(position)) for label in labels], dtype=int)
-
-    def known_of(self, target: PredictedRows) -> Target | None:
-        """Return what the classifier knows of a target; None if it was fitted without one."""
-        return None if target.domain is None else Target.of(self.classifier, target.domain)
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -185,6 +237,29 @@ class ReportData:
     def baseline_weights(self) -> np.ndarray:
         """Weight of every term for every class in the baseline: (d, n_classes)."""
         return _expand_classes(getattr(self.baseline, "best_estimator_", self.baseline).coef_.T)
+
+    @cached_property
+    def statistics(self) -> Mapping[str, np.ndarray]:
+        """What the rows say of every term: its shares of them, its labelled rows, and how rare these are."""
+        source, target = (
+            shares(stack_rows([domain.X for domain in domains]))
+            for domains in (self.sources, self.target_rows)
+        )
+        n_labelled = np.asarray(self.classifier.labelled_counts_)
+        labelled = n_labelled / max(sum(int(domain.known.sum()) for domain in self.sources), 1)
+        rarity = np.where(n_labelled == 0, 2, np.where(labelled < RARE * target, 1, 0))
+        return {"source": source, "target": target, "n_labelled": n_labelled, "rarity": rarity}
+
+    def word(self, j: int, code: int, effect: float) -> Word:
+        """Return a term as a word of the page."""
+        n_labelled, rarity = (int(self.statistics[name][j]) for name in ("n_labelled", "rarity"))
+        source, target = (round(float(self.statistics[name][j]), 6) for name in ("source", "target"))
+        return Word(self.terms[j], code, effect, n_labelled, rarity, source, target)
+
+
+def shares(X: Rows) -> np.ndarray:
+    """Return the share of rows with each term."""
+    return array_ops(X).nonzero_counts(X) / max(X.shape[0], 1)
 
 
 def _expand_classes(weights: np.ndarray) -> np.ndarray:
