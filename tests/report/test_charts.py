@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from undrift import MSDAClassifier
 from undrift.report import adaptation_report
-from undrift.report.charts import ShareRow, chart_shares, draw_shares
+from undrift.report.charts import chart_shares, draw_shares
 from undrift.report.data import DomainRows, PredictedRows, ReportData
 from undrift.report.verdict import judge, pool_errors, pool_shares, write_estimate, write_percent
 from undrift.results import Score, Target
@@ -168,18 +168,22 @@ def test_without_an_estimate_shares_are_called_predicted():
 
 
 def test_bars_and_intervals_are_where_their_shares_say():
-    rows = [
-        ShareRow("a<b", 0, 0.25, share=0.5, low=0.3, high=1.0),
-        ShareRow("c", 7, 0.75, share=0.5, low=0.0, high=0.7),
-    ]
-    svg = str(draw_shares("t", rows, "estimated"))
+    labels = ["a<b", *"bcdefg", "h"]
+    known = Target(
+        dict.fromkeys(labels, 0.0) | {"a<b": 0.5, "h": 0.5},
+        {key: [0.0, 0.0] for key in labels} | {"a<b": [0.3, 1.0], "h": [0.0, 0.7]},
+        Score(0.1, 0.0, 0.2), {}, [],
+    )  # fmt: skip
+    predicted = dict.fromkeys(labels, 0.0) | {"a<b": 0.25, "h": 0.75}
+    svg = str(draw_shares("t", predicted, known, most=2))
     assert "a<b" not in svg
     assert "style=" not in svg
     ticks = re.findall(r'<text x="([\d.]+)" y="\d+" text-anchor="middle" class="tick">(\d+)%', svg)
     left, middle = (float(x) for x, _ in ticks[:2])
     assert [int(share) for _, share in ticks] == [0, 50, 100]
-    thirds = [replace(row, predicted=1 / 3, share=1 / 3, low=0.3) for row in (*rows, rows[0])]
-    written = re.findall(r">(\d\d)%(?: \(|<)", str(draw_shares("t", thirds, "estimated")))
+    thirds = dict.fromkeys("abc", 1 / 3)
+    of_thirds = Target(thirds, {key: [0.3, 0.4] for key in "abc"}, known.expected, {}, [])
+    written = re.findall(r">(\d\d)%(?: \(|<)", str(draw_shares("t", thirds, of_thirds)))
     assert (written.count("33"), written.count("34")) == (4, 2), "they add up to 100%"
     widths = [float(width) for width in re.findall(r'width="([\d.]+)" height="11" class="mark s[07]"', svg)]
     assert widths[1] == pytest.approx(3 * widths[0], abs=0.2)

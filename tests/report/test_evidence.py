@@ -10,7 +10,7 @@ from scipy import stats
 
 from undrift.report import adaptation_report
 from undrift.report.data import Word
-from undrift.report.evidence import cut_pieces
+from undrift.report.evidence import cut_pieces, explain_changes
 from undrift.report.packed import MOST_CHARACTERS, make_decks
 
 Z = stats.norm.ppf(0.975)
@@ -100,6 +100,16 @@ def test_changed_documents_changed_and_their_contributions_add_up_to_the_score(r
         assert own["probability"] == pytest.approx(adapter.predict_proba([text]).max())
         for word in own["words"]:
             assert data["classes"][word["code"]] == own["to" if word["effect"] > 0 else "from"]
+
+
+def test_empty_lines_of_a_document_are_left_out(given):
+    (target,) = given.target_rows
+    torn = replace(target, documents=[text.replace(" ", "\n \n\n") + "\n" for text in target.documents])
+    for own in explain_changes(replace(given, target_rows=[torn])):
+        text = "".join(piece["text"] for piece in own["pieces"])
+        assert "\n" in text
+        assert "\n\n" not in text
+        assert text == text.strip()
 
 
 def test_a_stronger_term_is_marked_before_a_weaker_one_that_overlaps():

@@ -66,7 +66,7 @@ from .summary import (
 from .tables import Style, common_delimiter, join_kinds, with_added, write_table
 
 if TYPE_CHECKING:
-    from ..report import InputFile, Report
+    from ..report import Report
 
 CHECKED_ROWS = 200  # target rows whose predictions fewer bits of a weight must not change
 FIT_STAGES = {"counting terms": 0.6, "learning layers": 2.9, "fitting the classifier": 0.2}
@@ -591,10 +591,8 @@ def report_run(adapter: TextAdapter, rows: LocalRows, summary: AdaptSummary) -> 
     return report_adaptation(data)
 
 
-def _describe_file(path: Path) -> InputFile:
+def _describe_file(path: Path) -> dict[str, object]:
     """Return name, size and SHA-256 of a file."""
-    from ..report import InputFile
-
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return InputFile(str(path), path.stat().st_size, digest)
+    return {"file": str(path), "bytes": path.stat().st_size, "sha256": digest}

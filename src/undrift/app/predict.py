@@ -283,10 +283,7 @@ def make_report(job: PredictJob, batches: Sequence[BatchResult], target: str, fi
             batch.counts.n_doubtful,
             batch.counts.predicted_shares,
             batch.check.reasons if batch.check else None,
-            [
-                Part(name, group.known, group.reason, batch.is_foreign)
-                for name, group in batch.parts.items()
-            ],
+            [Part(name, group.known, group.reason, batch.is_foreign) for name, group in batch.parts.items()],
         )
         for batch in batches
     ]

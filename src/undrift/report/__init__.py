@@ -2,7 +2,7 @@
 
 from .adaptation import adaptation_report, report_adaptation
 from .batches import Batch, Part, report_batches
-from .data import DomainRows, InputFile, ReportData, RunFacts
+from .data import DomainRows, ReportData, RunFacts
 from .page import Report, render_page
 
 __all__ = ["Report", "adaptation_report"]

@@ -35,7 +35,7 @@ from .charts import (
     chart_words,
     draw_idea,
 )
-from .data import DomainRows, InputFile, PredictedRows, ReportData, shares
+from .data import DomainRows, PredictedRows, ReportData, shares
 from .evidence import difference_terms, explain_changes, find_idea, measure_dullness
 from .packed import make_decks, pack_sentence_model
 from .page import Report
@@ -175,7 +175,7 @@ def report_adaptation(given: ReportData) -> Report:
         "words": chart_words(difference, classes) if difference.terms else None,
         "idea": draw_idea(idea, classes) if idea else None,
         "coverage": chart_coverage(coverage),
-        "files": [(file.file, file.bytes, file.sha256) for file in facts.files],
+        "files": [list(file.values()) for file in facts.files],
         "domains": [_list_cells(rows) for rows in domains],
     }
     return Report(data, charts)
@@ -317,7 +317,7 @@ def list_suspects(given: ReportData) -> dict[str, object] | None:
 
 
 def record_run(
-    command: str | None, seed: object = None, files: Sequence[InputFile] = ()
+    command: str | None, seed: object = None, files: Sequence[Mapping[str, object]] = ()
 ) -> dict[str, object]:
     """Describe a run that ends now: command, settings, files, and the versions of what it used."""
     versions = {"undrift": __version__, "Python": platform.python_version()}

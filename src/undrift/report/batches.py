@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..results import Score, Target, list_shares
 from .adaptation import record_run, tell_readings
-from .charts import draw_shares, list_rows
+from .charts import draw_shares
 from .page import Report
 from .verdict import say_expected, write_percent, write_score
 
@@ -111,5 +111,4 @@ def _sum_up(batch: Batch, part: Part) -> tuple[object, ...]:
 
 def _draw_batch(batch: Batch) -> str:
     known = batch.parts[0].known if len(batch.parts) == 1 and batch.parts[0].reason is None else None
-    rows = list_rows(batch.predicted_shares, *((known.shares, known.intervals) if known else ({}, {})))
-    return draw_shares(f"Class shares of {batch.name}", rows, "estimated" if known else None)
+    return draw_shares(f"Class shares of {batch.name}", batch.predicted_shares, known)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ..errors import count, write_shares
-from ..results import Score, error_interval
+from ..results import Score, Target, error_interval
 from .data import PredictedRows
 from .evidence import Difference, Idea
 from .svg import (
@@ -87,9 +87,8 @@ def chart_errors(verdict: Verdict, targets: Sequence[PredictedRows]) -> Chart | 
         return None
     n_kinds = len({kind for _, kind, *_ in rows})
     n_targets = len(rows) // n_kinds
-    lanes = [rows[i : i + n_kinds] for i in range(0, len(rows), n_kinds)][:MOST_TARGETS]
-    if n_targets == 1:
-        lanes = [[row] for row in rows]
+    step = 1 if n_targets == 1 else n_kinds
+    lanes = [rows[i : i + step] for i in range(0, len(rows), step)][:MOST_TARGETS]
     scale = Scale(0.0, min(find_end(score.high for *_, score in rows), 1.0), 12, RIGHT)
     bottom = 4 + 40 * len(lanes)
     parts = [horizontal_axis(scale, bottom, bottom + 5, ""), line(12, bottom, RIGHT, bottom, "zero")]
@@ -109,7 +108,7 @@ def chart_errors(verdict: Verdict, targets: Sequence[PredictedRows]) -> Chart | 
         note,
         drawing("How many predictions are wrong", bottom + 24, *parts),
         ("target", "classifier", "rows", "error", "low", "high"),
-        [(*row[:3], *(f"{end:.2%}" for end in (row[3].error, row[3].low, row[3].high))) for row in rows],
+        [(*row, *(f"{end:.2%}" for end in score.to_dict().values())) for *row, score in rows],
     )
 
 
@@ -119,33 +118,10 @@ def _write_error(score: Score) -> str:
     return "{} ({})".format(*write_score(score))
 
 
-@dataclass(frozen=True)
-class ShareRow:
-    """A class, its share of the predictions, and that of the rows with an interval; None if not known."""
-
-    label: str
-    code: int
-    predicted: float
-    share: float | None = None
-    low: float = 0.0
-    high: float = 0.0
-
-
-def list_rows(
-    predicted: Mapping[str, float], known: Mapping[str, float], intervals: Mapping[str, Sequence[float]]
-) -> list[ShareRow]:
-    """List the classes with their shares; `known` is empty where nothing is known of the rows."""
-    return [
-        ShareRow(label, code, share, *((known[label], *intervals[label]) if known else ()))
-        for code, (label, share) in enumerate(predicted.items())
-    ]
-
-
 def chart_shares(target: PredictedRows, place: int = 0, most: int = MOST_CLASSES) -> Chart:
     """Draw the class shares of a target, those of the `most` frequent classes."""
-    known, measured = target.known, target.labelled_shares
-    rows = list_rows(target.predicted_shares, *((known.shares, known.intervals) if known else ({}, {})))
-    columns, values = ["class", "predicted"], [[row.predicted for row in rows]]
+    predicted, known, measured = target.predicted_shares, target.known, target.labelled_shares
+    columns, values = ["class", "predicted"], [list(predicted.values())]
     if known:
         columns += ["share", "low", "high"]
         values += [list(known.shares.values()), *map(list, zip(*known.intervals.values(), strict=True))]
@@ -153,70 +129,72 @@ def chart_shares(target: PredictedRows, place: int = 0, most: int = MOST_CLASSES
         columns.append("of labelled rows")
         values.append(list(measured.values()))
     title, note = _say_shares(target)
+    name = "given" if target.are_shares_given else "estimated"
     return Chart(
         f"shares-{place + 1}",
         title,
-        f"{note} All {len(rows)} classes are below." if len(rows) > most else note,
-        draw_shares(
-            f"Class shares of {target.name}",
-            rows,
-            ("given" if target.are_shares_given else "estimated") if known else None,
-            most,
-        ),
+        f"{note} All {len(predicted)} classes are below." if len(predicted) > most else note,
+        draw_shares(f"Class shares of {target.name}", predicted, known, name, most),
         columns,
-        list(zip(target.predicted_shares, *map(write_shares, values), strict=True)),
+        list(zip(predicted, *map(write_shares, values), strict=True)),
     )
 
 
-def draw_shares(title: str, rows: Sequence[ShareRow], name: str | None, most: int = MOST_CLASSES) -> Markup:
+def draw_shares(
+    title: str,
+    predicted: Mapping[str, float],
+    known: Target | None,
+    name: str = "estimated",
+    most: int = MOST_CLASSES,
+) -> Markup:
     """Draw for each class its share of the predictions as a bar and, called `name`, of the rows as a line.
 
     Of more than `most` classes the most frequent ones are drawn, in this order.
     """
-    n_classes = len(rows)
-    if n_classes > most:
-        rows = sorted(rows, key=lambda row: -(row.predicted if row.share is None else row.share))[:most]
-    longest = max(len(row.label) for row in rows)
+    labels = list(predicted)
+    if len(labels) > most:
+        of = known.shares if known else predicted
+        labels = sorted(labels, key=lambda label: -of[label])[:most]
+    ends = [known.intervals[label] for label in labels] if known else []
+    longest = max(map(len, labels))
     is_long = longest > SHORT_NAME
     left = 12.0 if is_long else 24 + 7.6 * longest
-    right, edge = 218 if name else 330, 274 if name else 396
-    height = 30 if name and len(rows) < 4 else 24
-    highest = max(value for row in rows for value in (row.predicted, row.high))
+    right, edge = (218, 274) if known else (330, 396)
+    height = 30 if known and len(labels) < 4 else 24
+    highest = max([predicted[label] for label in labels] + [high for _, high in ends])
     scale = Scale(0.0, highest or 1.0, left, right)
     parts = [
         text(edge, 14, "predicted", "end", "tick"),
-        *([text(398, 14, name, "end", "tick")] if name else []),
+        *([text(398, 14, name, "end", "tick")] if known else []),
     ]
-    shares = [row.predicted for row in rows]
-    written = (
-        write_shares(shares, int(min(shares) < 0.0995)),
-        write_shares((row.share or 0.0 for row in rows), 0),
-    )
+    shares = [predicted[label] for label in labels]
+    written = write_shares(shares, int(min(shares) < 0.0995))
+    estimates = write_shares([known.shares[label] for label in labels], 0) if known else []
     y = 22.0
-    for row, predicted, estimated in zip(rows, *written, strict=True):
-        for part in wrap_name(row.label) if is_long else ():
+    for i, label in enumerate(labels):
+        for part in wrap_name(label) if is_long else ():
             parts.append(text(left, y + 14, part))
             y += NAME_LINE
         parts += draw_grid(scale, y, y + height, 2)
-        middle, width = y + height / 2 + 5, max(scale(row.predicted) - left, 1.0)
+        middle, width = y + height / 2 + 5, max(scale(shares[i]) - left, 1.0)
         if not is_long:
-            is_number = name_class(row.label) != row.label
-            parts.append(text(left - 8, middle, row.label, "end", "code" if is_number else None))
-        says = f"{row.label}: {predicted} of the predictions"
-        look = f"mark {colour_of(row.code, n_classes)}"
+            is_number = name_class(label) != label
+            parts.append(text(left - 8, middle, label, "end", "code" if is_number else None))
+        says = f"{label}: {written[i]} of the predictions"
+        look = f"mark {colour_of(list(predicted).index(label), len(predicted))}"
         parts += [
-            bar(left, y + 3, width, height - 19 if name else 16, look, says),
-            text(edge, middle, predicted, "end"),
+            bar(left, y + 3, width, height - 19 if known else 16, look, says),
+            text(edge, middle, written[i], "end"),
         ]
-        if row.share is not None:
-            share, ends = write_estimate(row.share, row.low, row.high)
-            says = f"{row.label}: {name} {share} ({ends}) of the rows"
-            between = "" if row.low == row.high else f" ({100 * row.low:.0f}–{row.high:.0%})"
-            low = y + height - 10
+        if known:
+            (low, high), row = ends[i], y + height - 10
+            share, interval = write_estimate(known.shares[label], low, high)
+            says = f"{label}: {name} {share} ({interval}) of the rows"
+            between = "" if low == high else f" ({100 * low:.0f}–{high:.0%})"
             parts += [
-                line(scale(row.low), low, scale(row.high), low, "whisker ink-line"),
-                bar(scale(row.share) - 2, low - 5, 4, 10, "ink", says),
-                text(398, middle, f"{estimated}{between}", "end"),
+                line(scale(low), row, scale(high), row, "whisker ink-line"),
+                bar(scale(known.shares[label]) - 2, row - 5, 4, 10, "ink", says),
+                text(398, middle, f"{estimates[i]}{between}", "end"),
             ]
         y += height
     return drawing(title, y + 22, *parts, write_ticks(scale, y, 2))
@@ -406,10 +384,12 @@ def chart_coverage(points: Sequence[CoveragePoint]) -> Chart:
                 f"{point.coverage:.0%}",
                 f"{point.threshold:.3f}",
                 f"{point.expected:.1%}",
-                *(f"{end:.1%}" for end in (score.error, score.low, score.high)),
+                *(
+                    [f"{end:.1%}" for end in point.measured.to_dict().values()]
+                    if point.measured
+                    else ["", "", ""]
+                ),
             )
-            if (score := point.measured)
-            else (f"{point.coverage:.0%}", f"{point.threshold:.3f}", f"{point.expected:.1%}", "", "", "")
             for point in points
         ],
     )

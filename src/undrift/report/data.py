@@ -65,15 +65,6 @@ class DomainRows:
 
 
 @dataclass(frozen=True)
-class InputFile:
-    """A file that was read."""
-
-    file: str
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True)
 class RunFacts:
     """Facts about a run that its rows do not tell."""
 
@@ -81,7 +72,7 @@ class RunFacts:
     seconds: float | None = None
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
-    files: Sequence[InputFile] = ()
+    files: Sequence[Mapping[str, object]] = ()  # name, size and SHA-256 of each
     text_columns: Sequence[str] = ("text",)
     use_labels: str = "score"  # of a target: "score", "train" or "both"
     n_learnt: int = 0  # labels of the target that were learnt

@@ -197,7 +197,7 @@ def _describe_change(
         if contributions[j] != 0
     ]
     score, start = round(base + float(contributions.sum()), 3), round(base, 3)
-    document = None if target.rows.documents is None else target.rows.documents[i]
+    document = None if target.rows.documents is None else _close_gaps(target.rows.documents[i])
     return {
         "domain": target.name,
         "row": i + 1,
@@ -214,6 +214,11 @@ def _describe_change(
         "pieces": [] if document is None else cut_pieces(document[:MOST_SHOWN], words),
         "is_cut": document is not None and len(document) > MOST_SHOWN,
     }
+
+
+def _close_gaps(document: str) -> str:
+    """Return a document without empty lines, which would push the rest from the screen."""
+    return re.sub(r"\s*\n\s*", "\n", document.strip())
 
 
 def cut_pieces(document: str, words: Sequence[Word]) -> list[dict[str, object]]:

@@ -39,45 +39,34 @@ def make_decks(given: ReportData) -> dict[str, Any] | None:
     n_rows = sum(len(pool) for _, pool in pools)
     if not n_rows:
         return None
-    estimate = _draw_estimate(pools, n_rows)
-    doubtful = _draw_doubtful(given, pools, {(target.name, i) for target, i, _ in estimate})
+    rng, estimate, doubtful = np.random.RandomState(0), list[Drawn](), list[Drawn]()
+    for target, pool in pools:
+        if not len(pool):
+            continue
+        n, once = max(round(N_ESTIMATE * len(pool) / n_rows), 2), np.ones(len(pool))
+        places, weights = choose_for_estimate(target.is_changed[pool], once, n, rng)
+        estimate += zip([target] * len(places), pool[places].tolist(), weights.tolist(), strict=True)
+        free = np.delete(pool, places)
+        doubtful += [(target, i, 0.0) for i in _choose_doubtful(given, target, free, len(pools))]
     return {
         "columns": list(given.facts.text_columns),
         "classes": given.classes,
         "n_rows": n_rows,
         "changed_share": sum(int(target.is_changed[pool].sum()) for target, pool in pools) / n_rows,
-        "estimate": _write_deck(estimate),
+        "estimate": _write_deck([estimate[i] for i in rng.permutation(len(estimate))]),
         "predictions": _write_deck(doubtful),
     }
 
 
-def _draw_estimate(pools: list[tuple[PredictedRows, np.ndarray]], n_rows: int) -> list[Drawn]:
-    """Draw a random sample, stratified by target and by whether the prediction changed."""
-    rng, drawn = np.random.RandomState(0), list[Drawn]()
-    for target, pool in pools:
-        if len(pool):
-            n, once = max(round(N_ESTIMATE * len(pool) / n_rows), 2), np.ones(len(pool))
-            rows, weights = choose_for_estimate(target.is_changed[pool], once, n, rng)
-            drawn += zip([target] * len(rows), pool[rows].tolist(), weights.tolist(), strict=True)
-    return [drawn[i] for i in rng.permutation(len(drawn))]
-
-
-def _draw_doubtful(
-    given: ReportData, pools: list[tuple[PredictedRows, np.ndarray]], taken: set[tuple[str, int]]
-) -> list[Drawn]:
-    """Take the rows most worth learning from, each text once, none of the other deck."""
-    rows: list[Drawn] = []
-    n = N_PREDICTIONS // len(pools) or 1
-    for target, pool in pools:
-        free, margins = [i for i in pool.tolist() if (target.name, i) not in taken], measure_margins(target.P)
-        order = sorted(free, key=lambda i: margins[i])[: N_COMPARED // len(pools)]
-        documents = target.rows.documents or []
-        first = np.array(list({documents[i]: i for i in reversed(order)}.values())[::-1], dtype=int)
-        if len(first) > n and given.classifier.memory_ is not None:
-            asked = given.classifier.ask(target.rows.X[first], n, target=target.domain, random_state=0)
-            first = first[asked]
-        rows += [(target, int(i), 0.0) for i in first[:n]]
-    return rows
+def _choose_doubtful(given: ReportData, target: PredictedRows, free: np.ndarray, n_targets: int) -> list[int]:
+    """Choose the rows most worth learning from, each text once."""
+    n, documents = N_PREDICTIONS // n_targets or 1, target.rows.documents or []
+    order = free[np.argsort(measure_margins(target.P)[free], kind="stable")][: N_COMPARED // n_targets]
+    first = np.array(list({documents[i]: i for i in reversed(order.tolist())}.values())[::-1], dtype=int)
+    if len(first) > n and given.classifier.memory_ is not None:
+        asked = given.classifier.ask(target.rows.X[first], n, target=target.domain, random_state=0)
+        first = first[asked]
+    return first[:n].tolist()
 
 
 def _write_deck(drawn: list[Drawn]) -> list[tuple[str, int, int, float]]:
@@ -109,7 +98,9 @@ def pack_sentence_model(given: ReportData) -> dict[str, object] | None:
     X = target.rows.X[rows]
     taught = ask_teacher(given.classifier, X, target.domain)
     model, held_out, codes = distill(X / vectorizer.length, taught)
-    kept = _choose_terms(given, model.coef_)
+    strongest = np.argsort(-np.abs(model.coef_).max(axis=1), kind="stable")
+    names = np.array([len(given.terms[j].encode()) + 1 for j in strongest])
+    kept = np.sort(strongest[np.cumsum(names + WEIGHT_BYTES * model.coef_.shape[1]) <= MOST_BYTES])
     step = float(np.abs(model.coef_).max()) / 32_767 or 1.0
     units = np.rint(model.coef_[kept].T / step).astype("<i2")  # the low byte first
     runs = np.unique(-vectorizer.document_frequency_[kept], return_counts=True)
@@ -132,13 +123,6 @@ def pack_sentence_model(given: ReportData) -> dict[str, object] | None:
         "agreement": float(np.mean((codes == taught.predicted[held_out]) & (whole == cut))),
         "n_held_out": len(held_out),
     }
-
-
-def _choose_terms(given: ReportData, weights: np.ndarray) -> np.ndarray:
-    """Choose the terms with the largest weights, as many as fit into the page, in their order."""
-    order = np.argsort(-np.abs(weights).max(axis=1), kind="stable")
-    sizes = np.array([len(given.terms[j].encode()) + 1 for j in order]) + WEIGHT_BYTES * weights.shape[1]
-    return np.sort(order[np.cumsum(sizes) <= MOST_BYTES])
 
 
 def _score_unit_rows(X: Rows, weights: np.ndarray) -> np.ndarray:

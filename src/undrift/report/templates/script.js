@@ -63,20 +63,6 @@
     });
   }
 
-  /* Series that can be hidden, where a chart has several. */
-  for (const chart of all(".chart")) {
-    const groups = all("g[data-series]", chart);
-    if (groups.length < 2) continue;
-    const boxes = groups.map((group) => {
-      const box = make("input", { type: "checkbox" });
-      box.checked = true;
-      box.addEventListener("change", () => { group.setAttribute("visibility", box.checked ? "visible" : "hidden"); });
-      return make("label", { class: "check" }, box, ` ${group.dataset.series}`);
-    });
-    const group = make("div", { class: "chips", role: "group", "aria-label": "Series shown" }, ...boxes);
-    chart.before(make("details", { class: "series" }, make("summary", {}, "Choose what is shown"), group));
-  }
-
   /* Tables that sort. Numbers are compared as numbers, whatever their unit. */
   const valueOf = (cell) => {
     const text = cell.textContent.trim(), number = parseFloat(text.replace(/,/g, "").replace("−", "-"));
@@ -98,21 +84,6 @@
         rows.sort((p, q) => (up ? compare(p[0], q[0]) : compare(q[0], p[0])) || p[1] - q[1]);
         table.tBodies[0].append(...rows.map((row) => row[2]));
       });
-    });
-  }
-
-  /* Tables that filter. */
-  for (const input of all("[data-filters]")) {
-    const table = byId(input.dataset.filters), status = byId(`${input.dataset.filters}-status`);
-    input.addEventListener("input", () => {
-      const wanted = input.value.trim().toLowerCase().split(/\s+/);
-      let n = 0;
-      for (const row of table.tBodies[0].rows) {
-        const text = row.textContent.toLowerCase();
-        row.hidden = !wanted.every((part) => text.includes(part));
-        n += !row.hidden;
-      }
-      status.textContent = input.value ? `${n} of ${table.tBodies[0].rows.length} rows` : "";
     });
   }
 
