@@ -329,7 +329,10 @@ def test_a_large_C_is_fitted_in_the_precision_that_it_needs(shifted, C, place):
         ({"border": "x"}, "border='x' is not known; choose one of 'error', 'balanced'"),
         ({"self_training": 3}, "self_training must be True or False, got 3"),
         ({"target_shares": [0.5, 0.5]}, "target_shares must be a dict"),
-        ({"target_shares": "same"}, "target_shares must be a dict or 'source', got 'same'"),
+        (
+            {"target_shares": "same"},
+            "target_shares must be a dict, class -> share, .*, or 'source'; got 'same'",
+        ),
         ({"target_shares": "source", "center": False}, 'target_shares needs center="classes", but'),
         ({"ridge": -1}, "ridge=-1 must be at least 0"),
     ],

@@ -9,13 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 
 from tests.helpers.oracles import algorithm_2
+from tests.helpers.watch import watch_layers
 from undrift import MSDAClassifier
 from undrift.core.blocks import StoredBlocks, StreamedBlocks, take_rows
 from undrift.inputs import choose_place
 from undrift.inputs.device import Place
 from undrift.method.anchors import draw_anchors
 from undrift.method.fit import score_centres
-from undrift.method.layers import grow_levels, learn_layers, limit_pivots, read_level
+from undrift.method.layers import extend_level, grow_levels, learn_layers, limit_pivots, read_level
 from undrift.method.problem import check_problem
 from undrift.method.settings import AnchorSettings, LayerSettings
 
@@ -152,7 +153,33 @@ def test_inner_products_are_those_of_concatenated_layers(rng, form, n_classes, n
         centres = level.stack.means[1:]
         for layer, H, means in zip(level.stack.layers, level.hidden, centres, strict=True):
             rows = np.tanh(rows @ layer.coef + layer.intercept)
-            assert_allclose(H, rows - means[anchors.domain], rtol=1e-6, atol=1e-9)
+            assert_allclose(np.vstack(H), rows - means[anchors.domain], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array])
+@pytest.mark.parametrize("keeps_hidden", [True, False])
+def test_anchors_are_added_to_a_level_without_reading_the_others(rng, form, keeps_hidden):
+    """A level that is extended twice is one that is read at once; a kept anchor passes no layer."""
+    anchors, levels = grow(form, *make_rows(rng, 3, 2))
+    layers, read = watch_layers(levels[-1].stack.layers)
+    stack = replace(levels[-1].stack, layers=tuple(layers))
+    parts = [anchors.X[:40], anchors.X[:44], anchors.X]
+    some = [
+        replace(anchors, X=X, domain=anchors.domain[: X.shape[0]], codes=anchors.codes[: X.shape[0]])
+        for X in parts
+    ]
+    level = read_level(some[0], stack, 0.3, levels[-1].form, Place(), keeps_hidden=keeps_hidden)
+    read.clear()
+    for longer in some[1:]:
+        level = extend_level(level, longer, Place())
+    assert_allclose(level.gram.products, levels[-1].gram.products, rtol=1e-7, atol=1e-9)
+    assert level.gram.n_targets == levels[-1].gram.n_targets
+    assert sorted(read) == ([4, 4, 6, 6] if keeps_hidden else [4, 4, 6, 6, 40, 40, 44, 44])
+    if keeps_hidden:
+        for (H, _), (expected, _) in zip(
+            *(each.read(anchors.X, Place()) for each in (level, levels[-1])), strict=True
+        ):
+            assert_allclose(*(each.toarray() if sp.issparse(each) else each for each in (H, expected)))
 
 
 def test_inner_products_on_torch_are_those_on_the_host(rng, device):
@@ -166,6 +193,10 @@ def test_inner_products_on_torch_are_those_on_the_host(rng, device):
     assert_allclose(products, expected.gram.products, rtol=1e-6, atol=1e-8)
     again = read_level(anchors, levels[-1].stack, 0.3, levels[-1].form, place)
     assert_allclose(np.asarray(again.gram.products.cpu()), products, rtol=1e-6, atol=1e-8)
+    some = replace(anchors, X=anchors.X[:40], domain=anchors.domain[:40], codes=anchors.codes[:40])
+    short = read_level(some, levels[-1].stack, 0.3, levels[-1].form, place, keeps_hidden=True)
+    longer = extend_level(short, anchors, place)
+    assert_allclose(np.asarray(longer.gram.products.cpu()), products, rtol=1e-6, atol=1e-8)
 
 
 def test_rows_of_one_point_have_no_inner_products(rng):

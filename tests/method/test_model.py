@@ -7,8 +7,8 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from tests.helpers.exact import ExactClassifier
+from undrift.core import hidden_rows
 from undrift.inputs.device import Place
-from undrift.method.fit import read_rows
 from undrift.method.model import score_rows
 from undrift.method.scores import find_shift, shift_probabilities
 from undrift.method.stories import SOURCE_ONLY
@@ -117,7 +117,7 @@ def test_scores_are_read_in_blocks(fitted, set_limits):
     whole = score_rows(rows, layers, coef, Place())
     set_limits(BLOCK_ENTRIES=9 * 8)
     assert_allclose(score_rows(rows, layers, coef, Place()), whole, rtol=1e-9)
-    hidden = [rows, *read_rows(rows, model._last.learnt.level.stack, Place())]
+    hidden = [rows, *hidden_rows(layers, rows)]
     expected = np.zeros(whole.shape)
     for H, w in zip(hidden, coef, strict=True):
         expected[:, : w.shape[1]] += H @ w

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 
 from tests.helpers.exact import ExactClassifier
+from tests.helpers.watch import watch_layers
 from undrift import MSDAClassifier, UndriftWarning, load_model, save_model
 from undrift.method import asking, readings
 from undrift.method import classifier as module
@@ -85,6 +86,26 @@ def test_what_labels_do_not_change_is_read_once(n_classes, spy, tmp_path):
     assert told == [[], [], []]
     for n, each in zip((6, 9), changed, strict=True):
         check_equal(each, load_model(tmp_path / "model").update(Z[:n], z[:n]), Z, atol=1e-12)
+
+
+def test_a_loaded_model_and_its_copies_read_every_row_once(tmp_path):
+    X, y, Z, _ = make_domains()
+    new, z_new = make_domains(seed=3)[2:]
+    model = make(MSDAClassifier).fit(X, y, Z).update_target(Z[:30])
+    save_model(model, tmp_path / "model", updatable=True)
+    loaded = load_model(tmp_path / "model")
+    before, expected = loaded.predict_proba(Z), loaded.predict(Z)
+    loaded.representation_.layers_, read = watch_layers(loaded.representation_.layers_)
+    recalled = loaded.recall().recall()
+    assert_array_equal(loaded.predict_kept(), expected)
+    assert read == [len(X) + len(Z)] * 2
+    read.clear()
+    updated = [copy(recalled).update(new[:n], z_new[:n]) for n in (6, 9)]
+    assert read == [6, 6, 9, 9]
+    assert_array_equal(loaded.predict_proba(Z), before)
+    for n, each in zip((6, 9), updated, strict=True):
+        check_equal(each, load_model(tmp_path / "model").update(new[:n], z_new[:n]), Z, atol=2e-4)
+        assert_array_equal(each.predict_kept(), each.predict(np.vstack([Z, new[:n]])))
 
 
 def test_a_label_of_a_class_that_the_source_lacks_stops_no_other():

@@ -63,7 +63,7 @@ def _take_labels(
     """Learn the labels in a file, and measure the error on them by cross-fitting."""
     assert job.labels is not None
     show_stage(f"reading {job.labels.name}", None)
-    classifier, merges = adapter.classifier_, adapter.facts_.get("merges")
+    classifier, merges = adapter.classifier_.recall(), adapter.facts_.get("merges")
     given = read_labels(
         open_rows(job.labels, job.reading), text, [job.label], adapter.classes_.tolist(), merges
     )
@@ -83,7 +83,7 @@ def _take_labels(
     n_unmatched = sum(key not in known for key in key_rows(X, rows.dtype))
     old = classifier.predict(rows, target=target)
     learn_labels(classifier, labels)
-    n_changed = int((classifier.predict(rows, target=target) != old).sum())
+    n_changed = int((classifier.predict_kept(target)[: len(old)] != old).sum())  # new rows come last
     scores = (errors.before, errors.after) if errors else (None, None)
     measured_before, measured = (score and {"rows": score.n_rows, **score.to_dict()} for score in scores)
     facts = {

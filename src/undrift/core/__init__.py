@@ -34,6 +34,7 @@ from .denoise import Layer, LayerOptions, SingularSystem, System, denoise
 from .form import Form, choose_form, hidden_form
 from .gram import (
     add_domain_centred_gram,
+    domain_centred_cross,
     domain_centred_gram,
     primal_weights,
     shifted_inverse,

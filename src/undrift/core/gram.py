@@ -35,6 +35,25 @@ def domain_centred_gram(H: Rows, means: np.ndarray, domain: np.ndarray) -> Array
     return K
 
 
+def domain_centred_cross(
+    X: Rows, Z: Rows, means: np.ndarray, domain: np.ndarray, other_domain: np.ndarray | None
+) -> Array:
+    """Return inner products of the rows of `X` with those of `Z`, as :func:`domain_centred_gram`.
+
+    Rows of `X` are made dense, a block at a time. Those of `Z` are only multiplied; without `other_domain`
+    they are centred already.
+    """
+    dense = X[:0].toarray() if sp.issparse(X) else X[:0]
+    ops, centres = array_ops(dense), array_ops(dense).like(means, dense)
+    K = ops.empty_like(dense, (X.shape[0], Z.shape[0]))
+    for rows in row_slices(X.shape[0], X.shape[1], CENTRED_ENTRIES):
+        own = (X[rows].toarray() if sp.issparse(X) else X[rows]) - centres[domain[rows]]
+        K[rows] = (Z @ own.T).T
+        if other_domain is not None:
+            K[rows] -= (own @ centres.T)[:, other_domain]
+    return K
+
+
 def add_domain_centred_gram(
     folded: Array, H: Array, means: np.ndarray, domain: np.ndarray, share: float = 1.0
 ) -> Array:

@@ -50,6 +50,7 @@ from .problem import (
     check_shares,
     check_target_labels,
 )
+from .scores import shift_probabilities
 from .settings import Settings
 from .targets import (
     ReadingFacts,
@@ -203,7 +204,6 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     _last: Fitted | None = None  # of this session, so that labels are learnt at once
-    _scores: list[np.ndarray | None] | None = None  # of this session
 
     @all_or_nothing
     def fit(
@@ -298,18 +298,13 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
             self, *rows, given.get("sample_domain"), given.get("sample_weight"), dtype=dtype
         )
         add_words(problem, taught, settings.teacher.least)
-        given_shares, assumes_same = self.target_shares, isinstance(self.target_shares, str)
-        if isinstance(given_shares, str):
-            if given_shares != "source":
-                raise ValueError(f"target_shares must be a dict or 'source', got {given_shares!r}")
-            given_shares = None
-        known = check_shares(given_shares, problem.classes, problem.targets)
+        known = check_shares(self.target_shares, problem.classes, problem.targets)
         by_name = zip(problem.targets, known, strict=True)
         return replace(
             problem,
             has_source=has_source,
             shares={name: np.array(shares) for name, shares in by_name if shares is not None},
-            assumes_same=assumes_same,
+            assumes_same=self.target_shares == "source",
             is_balanced=self.border == "balanced",
         )
 
@@ -364,17 +359,16 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         self._last = fitted if self.memory_ is not None else None
         before = getattr(self, "targets_", {})
         self.readings_, self.targets_ = {}, {}
-        labelled = None if problem is None else sum_rows(problem.labelled)
         names = [reading.story.name for reading in verdict.readings]
         sentences = [reading.story.sentence for reading in verdict.readings]
         for i, name in enumerate(facts.targets):
             readings = list_readings(classes, names, sentences, verdict.votes[i], verdict.p[i])
             self.readings_[name] = readings
             results = describe_target(classes, verdict.estimates[i])
-            if problem is None or labelled is None:
+            if problem is None:
                 results = before[name] | results
             else:
-                coverage = measure_coverage(problem.rows[name], labelled)
+                coverage = measure_coverage(problem.rows[name], sum_rows(problem.labelled))
                 doubts = list_doubts(coverage, evidence.source, classes, readings, verdict.mix(i))
                 results |= {"warnings": list(doubts.values()), "codes": list(doubts)}
                 for code, text in doubts.items():
@@ -383,35 +377,21 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
                 noises = {who: lesson.noise.share for who, lesson in lessons.items()}
                 results["teacher_noise"] = noises[ONE] if list(noises) == [ONE] else noises
             self.targets_[name] = results
-        self._scores = self._score_targets(fitted)
-
-    @property
-    def target_scores_(self) -> list[np.ndarray | None]:
-        """Scores of the rows of every target that `fit` saw, as `decision_function` gives them.
-
-        None where another pass through the layers is needed: after loading, and where not all rows are kept.
-        """
-        return [None] * len(self.target_names_) if self._scores is None else self._scores
-
-    @property
-    def teacher_noise_(self) -> list[float | dict[str, float] | None]:
-        """Share of a teacher's labels that look exchanged at random, for every target; by name of several."""
-        return [known.get("teacher_noise") for known in self.targets_.values()]
-
-    def _score_targets(self, fitted: Fitted) -> list[np.ndarray | None]:
-        """Return the scores of the rows of every target; None where not all of them are anchors."""
-        known: list[np.ndarray | None] = []
-        sizes, priors = fitted.memory.facts.sizes[self.n_sources_ :], self.list_priors()[self.n_sources_ : -1]
-        for i, (prior, n) in enumerate(zip(priors, sizes, strict=True)):
-            logs = np.log(np.maximum(fitted.verdict.mix(i), 1e-12)) - prior
-            scores = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
-            known.append(scores if len(scores) == n else None)
-        return known
+        scores = [self._score(verdict.mix(i), self.n_sources_ + i) for i in range(len(facts.targets))]
+        sizes = facts.sizes[self.n_sources_ :]
+        self._scores = [each if len(each) == n else None for each, n in zip(scores, sizes, strict=True)]
 
     def list_rows(self, target: Name | None = None) -> Rows:
         """Return the rows of a target that are kept for `update`."""
         anchors, k = self._check_memory().anchors, self.find_target(target)
         return to_host(anchors.X)[np.flatnonzero(anchors.domain == k)]
+
+    def predict_kept(self, target: Name | None = None) -> np.ndarray:
+        """Predict the rows of `list_rows`; none is read again after a fit, an update or `recall`."""
+        k = self.find_target(target)
+        p = self._recall().verdict.mix(k - self.n_sources_)
+        p = shift_probabilities(p, self.model_.shift[k])
+        return self.classes_[self._weigh_classes(p, k).argmax(axis=1)]
 
     def list_labelled(self, target: Name | None = None) -> tuple[Rows, np.ndarray]:
         """Return the rows of a target whose labels are known, and these."""
@@ -437,8 +417,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         p : ndarray of shape (n, n_classes)
             Class probabilities; NaN for these rows.
         """
-        given = self._check_memory(), to_host(self._check_input(X)), self.representation_.layers_
-        codes, p = predict_held_out(*given, self.settings_, self.device, self._last)
+        codes, p = predict_held_out(self._recall(), to_host(self._check_input(X)))
         y = self.classes_.astype(object)[codes]
         y[codes == UNLABELLED] = None
         return y, p
@@ -471,13 +450,11 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         MSDAClassifier
             Itself.
         """
-        memory = self._check_memory()
+        self._check_memory()
         X = to_host(self._check_input(X))
         domain = self._find_positions(target, sample_domain, X.shape[0])
         codes = check_target_labels(y, len(domain), self.classes_, "y")
-        given = memory, X, domain, codes, self.representation_.layers_
-        fitted = learn_labels(*given, self.settings_, self.device, self._last)
-        self._keep(fitted, None)
+        self._keep(self._learn(X, domain, codes), None)
         return self
 
     @overload
@@ -561,10 +538,33 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
             rows, weights = choose_for_estimate(is_changed, counts, n, rng)
         else:
             n_questions = min(n, max(0, N_QUESTIONS - n_known)) if np.sum(votes > 0) > 1 else 0
-            codes = (np.log(np.maximum(mixed, 1e-12)) - self.list_priors()[k]).argmax(axis=1)
+            codes = self._weigh_classes(mixed, k).argmax(axis=1)
             given = votes, p, find_doubts(mixed, codes), counts, self.settings_.votes.doubt
             rows, weights = choose_for_predictions(*given, n, n_questions, rng)
         return (free[rows], weights) if return_weights else free[rows]
+
+    def recall(self) -> Self:
+        """Read the kept rows of a loaded model again, which `update` of it and of its copies then need not.
+
+        Returns
+        -------
+        MSDAClassifier
+            Itself; its predictions stay.
+        """
+        self._recall()
+        return self
+
+    def _recall(self) -> Fitted:
+        """Return the fit of the kept rows, from this session if it has one."""
+        if self._last is None:
+            none = np.zeros(0, dtype=int)
+            self._last = self._learn(to_host(self._check_memory().anchors.X)[:0], none, none)
+        return self._last
+
+    def _learn(self, X: Rows, domain: np.ndarray, codes: np.ndarray) -> Fitted:
+        """Return the fit of the kept rows with labels of rows of these domains."""
+        given = self._check_memory(), X, domain, codes, self.representation_.layers_
+        return learn_labels(*given, self.settings_, self.device, self._last)
 
     def _check_memory(self) -> Memory:
         check_is_fitted(self)

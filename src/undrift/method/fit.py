@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import TypedDict
 
 import numpy as np
 
-from ..core import Form, Layer, NotPositiveDefinite, PivotSplit, Rows, hidden_rows, primal_weights
+from ..core import Form, Layer, NotPositiveDefinite, PivotSplit, Rows, primal_weights
 from ..inputs import Place, check_count, check_noise, check_positive, choose_place, to_host, track_steps
 from .anchors import Anchors, Facts, Seed, draw_anchors, match_labelled, set_labels
 from .judge import Verdict, judge
-from .layers import Learning, Level, Stack, count_pivots, grow_levels, learn_layers, read_level
+from .layers import Learning, Level, Stack, count_pivots, extend_level, grow_levels, learn_layers, read_level
 from .model import Model
 from .problem import UNLABELLED, Problem, RowKey, list_row_keys
 from .readings import Evidence, Linear, Moved, gather_evidence, measure_accuracy
@@ -215,21 +214,11 @@ def _fit_above(
         else:
             evidence = gather_evidence(anchors, facts, level.gram, C, settings)
         verdict = judge(evidence, settings, last.verdict if last else None)
-    hidden: Iterable[Rows] = read_rows(anchors.X, stack, place)
-    subtracted: Sequence[np.ndarray | None] = stack.means
-    if level.hidden is not None:  # which are less their centres already
-        hidden, subtracted = level.hidden, [stack.means[0], *[None] * len(level.hidden)]
-    rows = zip(chain([anchors.X], hidden), subtracted, strict=True)
-    model = build_model(stack, rows, evidence, verdict)
+    model = build_model(stack, level.read(anchors.X, place), evidence, verdict)
     kept = replace(anchors, X=to_host(anchors.X))
     centres = list(stack.means), list(stack.shares), stack.origin
     memory = Memory(kept, facts, *centres, level.noise, level.form, C)
     return Fitted(model, verdict, evidence, memory, learnt, place)
-
-
-def read_rows(X: Rows, stack: Stack, place: Place) -> Iterator[Rows]:
-    """Yield rows at every layer."""
-    return hidden_rows(place.move_layers(stack.layers), place.move_rows(X))
 
 
 def learn_labels(
@@ -244,21 +233,25 @@ def learn_labels(
 ) -> Fitted:
     """Fit again from memory, with labels of rows of the targets, which are withdrawn where `UNLABELLED`.
 
-    `last` is the fit that the memory is of, where it is at hand: it serves again if no row is new.
+    `last` is the fit that the memory is of, where it is at hand: then only new rows are read.
     """
     anchors = set_labels(memory.anchors, X, domain, codes)
     facts = memory.facts.widen(anchors)
-    if last is not None and len(last.memory.anchors.codes) == len(anchors.codes):
-        with last.place.set_precision():
-            return _fit_above(anchors, last.learnt, memory.C, facts, settings, last.place, last)
-    place = choose_place([anchors.X], device)
+    place = choose_place([anchors.X], device) if last is None else last.place
     with place.set_precision():
-        n_entries = anchors.X.shape[0] * sum(len(layer.intercept) for layer in layers)
-        keeps_hidden = n_entries <= settings.anchors.kept_entries
-        given = anchors, memory.stack(layers), memory.noise, memory.form, place
-        level = read_level(*given, keeps_hidden=keeps_hidden)
-        candidate = Candidate(noise=memory.noise, n_layers=len(layers), C=memory.C, score=float("nan"))
-        return _fit_above(anchors, Learnt(level, candidate, [candidate]), memory.C, facts, settings, place)
+        if last is None:
+            n_entries = anchors.X.shape[0] * sum(len(layer.intercept) for layer in layers)
+            keeps_hidden = n_entries <= settings.anchors.kept_entries
+            given = anchors, memory.stack(layers), memory.noise, memory.form, place
+            level = read_level(*given, keeps_hidden=keeps_hidden)
+            candidate = Candidate(noise=memory.noise, n_layers=len(layers), C=memory.C, score=float("nan"))
+            learnt = Learnt(level, candidate, [candidate])
+        else:
+            learnt = last.learnt
+            if len(anchors.codes) > len(last.memory.anchors.codes):
+                learnt = replace(learnt, level=extend_level(learnt.level, anchors, place))
+                last = None
+        return _fit_above(anchors, learnt, memory.C, facts, settings, place, last)
 
 
 def list_unlabelled(memory: Memory | None, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
@@ -277,21 +270,11 @@ def list_unlabelled(memory: Memory | None, X: Rows, domain: np.ndarray) -> tuple
     return np.array(first, dtype=int), np.array(counts, dtype=int), len(known)
 
 
-def predict_held_out(
-    memory: Memory,
-    X: Rows,
-    layers: Sequence[Layer],
-    settings: Settings,
-    device: str,
-    last: Fitted | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+def predict_held_out(last: Fitted, X: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes of labelled rows of the source, and probabilities that have not seen these labels.
 
     Rows that are not among them are `UNLABELLED`, and have NaN.
     """
-    if last is None:
-        none = np.zeros(0, dtype=int)
-        last = learn_labels(memory, X[:0], none, none, layers, settings, device)
     anchors, held_out = last.memory.anchors, last.evidence.held_out
     place = match_labelled(anchors, X)
     is_known = place >= 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import cast
 
 import numpy as np
@@ -31,6 +32,7 @@ from ..core import (
     add_domain_centred_gram,
     array_ops,
     choose_pivots,
+    domain_centred_cross,
     domain_centred_gram,
     fit_layers,
     hidden_rows,
@@ -124,12 +126,21 @@ class Level:
     stack: Stack
     gram: Gram
     form: Form  # in which the first layer was solved for
-    hidden: tuple[Array, ...] | None  # the anchors at every layer less their centres, where they are kept
+    hidden: tuple[tuple[Array, ...], ...] | None  # centred anchors at every layer, in parts, where kept
 
     @property
     def depth(self) -> int:
         """Number of layers."""
         return len(self.stack.layers)
+
+    def read(self, X: Rows, place: Place) -> Iterator[tuple[Rows, np.ndarray | None]]:
+        """Yield the given anchors at the input and at every layer, and the centres yet to be subtracted."""
+        yield X, self.stack.means[0]
+        if self.hidden is not None:
+            yield from ((stack_rows(parts), None) for parts in self.hidden)
+        else:
+            layers, means = place.move_layers(self.stack.layers), self.stack.means[1:]
+            yield from zip(hidden_rows(layers, place.move_rows(X)), means, strict=True)
 
 
 def grow_levels(
@@ -154,7 +165,7 @@ def grow_levels(
     noises = list(learning.by_noise)
     for noise, layers in learning.by_noise.items():
         folded = first if noise == noises[-1] else first + 0
-        stack, hidden = bottom, list[Array]()
+        stack, hidden = bottom, list[tuple[Array]]()
         reader.start()
         form: Form | None = None
         for grown in layers:
@@ -164,7 +175,7 @@ def grow_levels(
             stack = stack.grow(grown.layer, *reader.measure(H, totals))
             folded = add_layer(folded, H, domain, stack)
             if keeps_hidden:
-                hidden.append(H[: len(domain)])
+                hidden.append((H[: len(domain)],))
             del H
             if depth not in depths:
                 yield None
@@ -177,25 +188,58 @@ def read_level(
     anchors: Anchors, stack: Stack, noise: float, form: Form, place: Place, *, keeps_hidden: bool = False
 ) -> Level:
     """Return the level of layers that were learnt before; `keeps_hidden` as for `grow_levels`."""
-    rows, domain, kept = place.move_rows(anchors.X), anchors.domain, list[Array]()
+    rows, domain, kept = place.move_rows(anchors.X), anchors.domain, list[tuple[Array]]()
     folded = start_gram(rows, domain, replace(stack, means=stack.means[:1], shares=stack.shares[:1]))
     for depth, hidden in enumerate(hidden_rows(place.move_layers(stack.layers), rows), start=1):
         H = array_ops(hidden).empty_like(hidden, (len(domain) + len(stack.origin), hidden.shape[1]))
         H[: len(domain)] = hidden
         part = replace(stack, means=stack.means[: depth + 1], shares=stack.shares[: depth + 1])
         folded = add_layer(folded, H, domain, part)
-        kept += [H[: len(domain)]] if keeps_hidden else []
+        kept += [(H[: len(domain)],)] if keeps_hidden else []
     gram = Gram(array_ops(folded).unfold(folded), anchors.n_labelled, domain)
     return Level(noise, stack, gram, form, tuple(kept) if keeps_hidden else None)
+
+
+def extend_level(level: Level, anchors: Anchors, place: Place) -> Level:
+    """Return the level with anchors that were added at the end; only these are read, if rows are kept."""
+    stack, products, n, n_all = level.stack, level.gram.products, len(level.gram.domain), len(anchors.domain)
+    ops, added, parts = array_ops(products), place.move_rows(anchors.X[n:]), list[Array]()
+    K = ops.empty_like(products, (n_all + len(stack.origin),) * 2)
+    K[:n, :n], K[:n, n_all:] = products[:n, :n], products[:n, n:]
+    K[n_all:, :n], K[n_all:, n_all:] = products[n:, :n], products[n:, n:]
+    K[n:n_all] = 0
+    all_known = level.read(place.move_rows(anchors.X[:n]), place)
+    all_new = chain([added], hidden_rows(place.move_layers(stack.layers), added))
+    for (known, subtracted), new, means, share in zip(
+        all_known, all_new, stack.means, stack.shares, strict=True
+    ):
+        centres, owner = _find_centres(means, anchors.domain, stack.origin)
+        own, of_known = owner[n:n_all], None if subtracted is None else owner[:n]
+        with ops.full_precision():
+            K[n:n_all, :n] += share * domain_centred_cross(new, known, centres, own, of_known)
+            rest = _add_centres(new, means)
+            K[n:n_all, n:] += share * domain_centred_cross(new, rest, centres, own, owner[n:])
+        if new is not added:
+            parts.append(new - ops.like(means, new)[own])
+    K[:, n:n_all] = K[n:n_all].T
+    hidden = None
+    if level.hidden is not None:
+        hidden = tuple((*kept, part) for kept, part in zip(level.hidden, parts, strict=True))
+    return replace(level, gram=Gram(K, anchors.n_labelled, anchors.domain), hidden=hidden)
+
+
+def _add_centres(X: Rows, means: np.ndarray) -> Rows:
+    """Return rows at the input, or at a layer, and then the centres of the domains."""
+    added = sp.csr_array(means.astype(X.dtype)) if sp.issparse(X) else array_ops(X).like(means, X)
+    return stack_rows([X, added])
 
 
 def start_gram(X: Rows, domain: np.ndarray, stack: Stack) -> Array:
     """Return the inner products at the input, folded."""
     means, ops = stack.means[0], array_ops(X)
-    added = sp.csr_array(means.astype(X.dtype)) if sp.issparse(X) else ops.like(means, X)
     centres, owner = _find_centres(means, domain, stack.origin)
     with ops.full_precision():
-        K = domain_centred_gram(stack_rows([X, added]), centres, owner)
+        K = domain_centred_gram(_add_centres(X, means), centres, owner)
     K *= stack.shares[0]
     return ops.fold(K)
 

@@ -27,7 +27,7 @@ class JuryPredictor(TargetResults):
     device: str
     model_: Model
     representation_: MSDA
-    _scores: list[np.ndarray | None] | None
+    _scores: list[np.ndarray | None] | None = None  # of this session
 
     def _find_domains(self, target: Name | None, sample_domain: ArrayLike | None, n: int) -> np.ndarray:
         """Return the position of each row's domain; without targets -1, the mean of the sources."""
@@ -77,9 +77,7 @@ class JuryPredictor(TargetResults):
         if on_cluster(X):
             return self._answer_lazily("decision_function", X, *given)
         p, domain = self._find_probabilities(X, *given)
-        logs = np.log(np.maximum(p, 1e-12)) - self.list_priors()[domain]
-        scores = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
-        return scores.astype(self._dtype)
+        return self._score(p, domain).astype(self._dtype)
 
     def predict(
         self,
@@ -100,8 +98,7 @@ class JuryPredictor(TargetResults):
         if on_cluster(X):
             return self._answer_lazily("predict", X, *given)
         p, domain = self._find_probabilities(X, *given)
-        logs = np.log(np.maximum(p, 1e-12)) - self.list_priors()[domain]
-        return self.classes_[logs.argmax(axis=1)]
+        return self.classes_[self._weigh_classes(p, domain).argmax(axis=1)]
 
     def predict_proba(
         self,
@@ -163,6 +160,23 @@ class JuryPredictor(TargetResults):
             for k, shares in enumerate(self.target_shares_, start=self.n_sources_):
                 priors[k] = np.log(np.maximum(list(shares.values()), 1e-6))
         return priors
+
+    def _weigh_classes(self, p: np.ndarray, domain: np.ndarray | int) -> np.ndarray:
+        """Return log probabilities less the log shares that predictions ignore."""
+        return np.log(np.maximum(p, 1e-12)) - self.list_priors()[domain]
+
+    def _score(self, p: np.ndarray, domain: np.ndarray | int) -> np.ndarray:
+        """Return the scores of `decision_function` from class probabilities."""
+        logs = self._weigh_classes(p, domain)
+        return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
+
+    @property
+    def target_scores_(self) -> list[np.ndarray | None]:
+        """Scores of the rows of every target that `fit` saw, as `decision_function` gives them.
+
+        None where another pass through the layers is needed: after loading, and where not all rows are kept.
+        """
+        return [None] * len(self.target_names_) if self._scores is None else self._scores
 
     def _find_probabilities(
         self,

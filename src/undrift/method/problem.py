@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -380,13 +380,13 @@ def _check_labels(y: np.ndarray) -> np.ndarray:
 
 
 def check_shares(
-    given: KnownShares | None, classes: np.ndarray, targets: Sequence[Name]
+    given: KnownShares | Literal["source"] | None, classes: np.ndarray, targets: Sequence[Name]
 ) -> list[list[float] | None]:
-    """Return the known shares of every target in class order, None where they are to be estimated.
+    """Return the known shares of every target in class order, None where they are not given as numbers.
 
     They are given as class -> share for all targets, or name of a target -> such a dict for some of them.
     """
-    if given is None:
+    if given is None or (isinstance(given, str) and given == "source"):
         return [None] * len(targets)
     if not targets:
         raise ValueError(
@@ -394,7 +394,8 @@ def check_shares(
         )
     if not isinstance(given, dict):
         raise TypeError(
-            f"target_shares must be a dict, class -> share, or name of a target -> such a dict; got {given!r}"
+            "target_shares must be a dict, class -> share, or name of a target -> such a dict, or 'source'; "
+            f"got {given!r}"
         )
     if not any(isinstance(shares, dict) for shares in given.values()):
         return [_order_shares(given, classes.tolist())] * len(targets)

@@ -110,6 +110,11 @@ class TargetResults:
         """Expected error of every target."""
         return [self.targets_[name]["expected_error"] for name in self.target_names_]
 
+    @property
+    def teacher_noise_(self) -> list[float | dict[str, float] | None]:
+        """Share of a teacher's labels that look exchanged at random, for every target; by name of several."""
+        return [known.get("teacher_noise") for known in self.targets_.values()]
+
     def find_target(self, target: Name | None = None) -> int:
         """Return the position of a domain; the name may be left out if there is one target."""
         names = self.target_names_
