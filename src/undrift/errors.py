@@ -4,7 +4,8 @@ import re
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -55,6 +56,16 @@ def warn(message: str, code: str = "") -> None:
     ):
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level)
+
+
+@contextmanager
+def record_warnings() -> Iterator[list[UndriftWarning]]:
+    """Give a list, which holds the warnings of this library when the context ends."""
+    given: list[UndriftWarning] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UndriftWarning)
+        yield given
+    given += [item.message for item in caught if isinstance(item.message, UndriftWarning)]
 
 
 def count(n: int, noun: str) -> str:

@@ -21,7 +21,7 @@ from undrift import MSDAClassifier, TermVectorizer, TextAdapter, load_model
 from undrift.app.adapt import run_adapt
 from undrift.app.ask import run_ask
 from undrift.app.job import AdaptJob, AskJob, UpdateJob
-from undrift.app.on_dask import Shard, run_on_cluster, survey_shards, vectorize_shards
+from undrift.app.on_dask import Shard, survey_shards, vectorize_shards
 from undrift.app.tables import TableError, list_values, open_table, shard_paths, write_table
 from undrift.app.update import run_update
 from undrift.text.tokens import build_analyser
@@ -100,7 +100,7 @@ def run_both(cluster, job, build=build_adapter, atol=1e-4) -> dict:
     """Do a job here and on a cluster: summaries and predictions are the same; return the cluster's."""
     here, there = (replace(job, out=job.out.with_name(f"{name}.csv")) for name in ("here", "there"))
     plain = run_adapt(replace(here, model=None, distilled=None), build()).to_dict()
-    summary = run_on_cluster(cluster.scheduler.address, there, build()).to_dict()
+    summary = run_adapt(replace(there, device=cluster.scheduler.address), build()).to_dict()
     check_same_rows(here.out, there.out, atol, is_taught=job.teacher is not None)
     of_files = {"out", "seconds", "model", "updatable", "model_file", "distilled"}
     kept = [flatten({k: v for k, v in each.items() if k not in of_files}) for each in (summary, plain)]
@@ -199,7 +199,7 @@ def test_a_folder_of_any_formats_and_several_text_columns(cluster, tmp_path):
         [build_adapter() for _ in "ab"],
     )
     plain = run_adapt(replace(job, out=tmp_path / "here.csv"), adapters[0]).to_dict()
-    sharded = run_on_cluster(cluster.scheduler.address, job, adapters[1]).to_dict()
+    sharded = run_adapt(replace(job, device=cluster.scheduler.address), adapters[1]).to_dict()
     assert plain["tokens"] == sharded["tokens"] == "characters"
     assert adapters[0].terms_ == adapters[1].terms_
     for name in ("text", "prediction"):
@@ -211,7 +211,7 @@ def test_a_model_of_a_cluster_is_distilled_asked_and_updated(cluster, taught):
     """Both files hold the student alone, without the teacher's words."""
     files = {"model": "m.safetensors", "distilled": "small.safetensors"}
     job = make_job(taught, "", "kitchen-*.csv", teacher="llm", updatable=True, **files)
-    summary = run_on_cluster(cluster.scheduler.address, job, build_adapter(n_terms=400)).to_dict()
+    summary = run_adapt(replace(job, device=cluster.scheduler.address), build_adapter(n_terms=400)).to_dict()
     assert summary["model_file"]["n_checked"] > 0
     student, small = load_model(job.model), load_model(job.distilled)
     texts, answers, disagrees = (column(job.out, name) for name in ("text", "llm", "teacher_disagrees"))
@@ -230,9 +230,9 @@ def test_a_model_of_a_cluster_is_distilled_asked_and_updated(cluster, taught):
 
 def refuse(cluster, job, said) -> None:
     """Check that a job is refused on a cluster as here, and leaves nothing."""
-    for run in (run_adapt, partial(run_on_cluster, cluster.scheduler.address)):
+    for device in ("cpu", cluster.scheduler.address):
         with pytest.raises(TableError, match=said):
-            run(job, build_adapter())
+            run_adapt(replace(job, device=device), build_adapter())
     assert not job.out.exists()
     assert not list(job.out.parent.glob(".*"))
 
@@ -254,7 +254,7 @@ def test_neither_predictions_nor_model_if_one_fails(cluster, messages, fail):
     fail("safetensors.numpy.save_file", OSError(28, "No space left on device"))
     job = make_job(messages, "hotel.csv", "garage.csv", model="m.safetensors")
     with pytest.raises(OSError, match="No space left"):
-        run_on_cluster(cluster.scheduler.address, job, build_adapter())
+        run_adapt(replace(job, device=cluster.scheduler.address), build_adapter())
     assert not job.out.exists()
 
 
@@ -327,5 +327,5 @@ def test_warnings_of_workers_reach_the_summary(cluster, messages):
         rows = [("text", "label"), ("a café hotel, dull", "0"), ("a café hotel, good", "1")]
         csv.writer(file).writerows(rows)
     job = make_job(messages, "hotel-*.csv", "garage-*.csv")
-    summary = run_on_cluster(cluster.scheduler.address, job, build_adapter()).to_dict()
+    summary = run_adapt(replace(job, device=cluster.scheduler.address), build_adapter()).to_dict()
     assert any("hotel-0.csv" in warning for warning in summary["warnings"])

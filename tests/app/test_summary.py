@@ -2,14 +2,12 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from tests.helpers.review_files import build_adapter, read_csv, write_csv
 from undrift.app.adapt import run_adapt
 from undrift.app.job import AdaptJob
-from undrift.app.predictions import Counts
-from undrift.app.summary import FileRows, TargetSummary, describe_class_shares
+from undrift.app.summary import FileRows, TargetSummary
 from undrift.results import Score, Target
 
 
@@ -100,18 +98,20 @@ def test_more_than_a_few_classes_are_told_one_a_line():
 
     def tell(n=12, are_given=False):
         known = Target(dict(list(shares.items())[:n]), interval, Score(0.1, 0.0, 0.2), {}, [])
-        counts = Counts(names[:n], np.full(n, 50))
-        return TargetSummary(FileRows("new.csv", 600, 0, 0, 0), None, counts, known, are_given, "error")
+        facts = {"known": known, "target_shares_given": are_given, "border": "error", "unseen_share": None}
+        facts |= {"predicted_shares": dict.fromkeys(names[:n], 1 / n), "unknown_rows": 0}
+        target = TargetSummary(**vars(FileRows("new.csv", 600, 0, 0, 0)), **facts)
+        return [*target.describe_shares()]
 
-    head, *lines, rest = describe_class_shares(tell())
+    head, *lines, rest = tell()
     assert head == "Class shares of new.csv, predicted and estimated:"
     assert [line.split()[0] for line in lines] == names[2:], "the most frequent ones, in their order"
     assert lines[0] == "  group.2     8.4%  4% (2% to 8%)"
     assert lines[-1] == "  group.11    8.3%  15% (8% to 31%)"
     assert rest == "  and 2 more classes (--json has all)"
-    *_, last = describe_class_shares(tell(are_given=True))
+    *_, last = tell(are_given=True)
     assert last == rest
-    (line,) = describe_class_shares(tell(3))
+    (line,) = tell(3)
     predicted = "group.0: 33.4%, group.1: 33.3%, group.2: 33.3%"
     estimated = "group.0: 1.3% (0.6% to 2.6%), group.1: 3% (1% to 5%), group.2: 4% (2% to 8%)"
     assert line == f"Class shares of new.csv: predicted {predicted}; estimated {estimated}."

@@ -24,7 +24,6 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 from undrift import MSDA, MSDAClassifier, TextAdapter
 from undrift.app.adapt import run_adapt
 from undrift.app.job import AdaptJob
-from undrift.app.on_dask import run_on_cluster
 from undrift.distributed import ClusterLost
 from undrift.inputs import follow_steps
 
@@ -152,7 +151,7 @@ def test_a_worker_killed_while_predicting_changes_nothing(tmp_path):
     patterns = [tmp_path / "books-*.csv"], [tmp_path / "pans-*.csv"], ("text",), "label"
     run_adapt(AdaptJob(*patterns, tmp_path / "alone.csv"), adapter())
     with killing("predict", 2) as (client, record):
-        run_on_cluster(client.scheduler.address, AdaptJob(*patterns, tmp_path / "out.csv"), adapter())
+        run_adapt(AdaptJob(*patterns, tmp_path / "out.csv", device=client.scheduler.address), adapter())
         record.assert_died_and_ran_again("predict")
     paths = tmp_path / "out.csv", tmp_path / "alone.csv"
     answers, expected = (pd.read_csv(path)["prediction"].tolist() for path in paths)
@@ -180,7 +179,7 @@ def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_schedule
     write_reviews(tmp_path, 2)
     job = AdaptJob(
         [tmp_path / "books-*.csv"], [tmp_path / "pans-*.csv"], ("text",), "label", tmp_path / "out.csv",
-        tmp_path / "model.safetensors",
+        model=tmp_path / "model.safetensors", device=address,
     )  # fmt: skip
 
     def strike(n_done, n_layers):
@@ -188,7 +187,7 @@ def test_a_lost_scheduler_is_a_clear_error_and_no_output(tmp_path, lone_schedule
             os.kill(pid, signal.SIGKILL)
 
     with follow_steps(strike), pytest.raises(ClusterLost, match="scheduler"):
-        run_on_cluster(address, job, adapter())
+        run_adapt(job, adapter())
     assert {path.name for path in tmp_path.iterdir()} == {
         f"{domain}-{i}.csv" for domain in ("books", "pans") for i in range(2)
     }

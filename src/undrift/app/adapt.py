@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import time
-import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 
 from ..core import Rows as Matrix
-from ..core import stack_rows
-from ..errors import UndriftWarning, warn
+from ..errors import record_warnings, warn
 from ..inputs import gather_rows, spell_label
-from ..method import MSDAClassifier, predict_codes
+from ..method import MSDAClassifier
 from ..persist import choose_bits, measure_parts, save_model
-from ..results import Baseline, Comparison, Label, Target, fitted_svm
-from ..text import N_TERMS, TermVectorizer, TextAdapter, cross_languages
+from ..results import Comparison, Label, Target, fitted_svm
+from ..text import N_TERMS, TextAdapter
 from . import terminal
 from .distill import DistilledFile, distill_domains
 from .domains import (
-    JobDomain,
     check_job,
     check_labels,
     check_merges,
@@ -36,34 +32,25 @@ from .domains import (
     list_classes,
     match_shares,
     merge_labels,
-    read_domains,
     settle_text,
 )
 from .drift import describe_target
 from .job import AdaptJob, ShowStage, Summary, ignore_stage
 from .labels import TrainingLabels, attach_labels, cross_fit, gather_labels, learn_labels, read_teacher
 from .options import parse_settings
-from .predictions import Counts, Predictions, join_predictions, list_added, name_said, predict_taught
+from .predictions import list_added
+from .rows import LocalRows
 from .summary import (
     AdaptSummary,
-    Bridge,
     DrySummary,
     FileRows,
-    FitFacts,
     ModelFile,
-    Scored,
     TargetSummary,
-    TeacherSummary,
-    compare_words,
-    describe_bridge,
-    describe_summary,
-    describe_teachers,
     keep_warnings,
     list_notes,
-    name_labels,
     summarize_teacher,
 )
-from .tables import Style, common_delimiter, join_kinds, with_added, write_table
+from .tables import join_kinds, with_added
 
 if TYPE_CHECKING:
     from ..report import Report
@@ -74,207 +61,44 @@ MODEL_STAGES = {"describing the target": 0.8, "saving the model": 0.4}
 REPORT_STAGES = {"writing the report": 2.6}  # seconds of each stage with 800 + 800 reviews, for the time left
 
 
-def build_adapter(
-    n_terms: int | None,
-    tokens: str = "auto",
-    is_fast: bool | None = None,
-    border: Literal["error", "balanced"] = "error",
-    device: str = "cpu",
-    settings: Sequence[str] | None = None,
-) -> TextAdapter:
-    """Return the adapter that options describe; `is_fast` None stands for neither fast nor thorough."""
-    n_pivots: Literal["auto", "few", "many"] = "auto" if is_fast is None else "few" if is_fast else "many"
-    classifier = MSDAClassifier(border=border, device=device, random_state=0, n_pivots=n_pivots)
-    classifier.set_params(**parse_settings(settings, list(classifier.get_params())))
-    n_terms = n_terms or (2 * N_TERMS if is_fast is False else N_TERMS)
-    return TextAdapter(n_terms, tokens=tokens, classifier=classifier)
+def build_adapter(job: AdaptJob) -> TextAdapter:
+    """Return the adapter that a job describes; `is_fast` None stands for neither fast nor thorough."""
+    n_pivots: dict[bool | None, Literal["auto", "few", "many"]] = {None: "auto", True: "few", False: "many"}
+    device = "cpu" if job.on_cluster else job.device
+    classifier = MSDAClassifier(
+        border=job.border, device=device, random_state=0, n_pivots=n_pivots[job.is_fast]
+    )
+    classifier.set_params(**parse_settings(job.settings, list(classifier.get_params())))
+    n_terms = job.max_features or (2 * N_TERMS if job.is_fast is False else N_TERMS)
+    return TextAdapter(n_terms, tokens=job.tokens, classifier=classifier)
 
 
-def show_adapt(
-    run: Callable[[AdaptJob, TextAdapter, ShowStage], AdaptSummary],
-    job: AdaptJob,
-    adapter: TextAdapter,
-    *,
-    as_json: bool,
-) -> None:
-    """Run a job with a progress bar, and show its summary."""
-    if not (job.model or job.distilled or as_json):
+def show_adapt(job: AdaptJob, adapter: TextAdapter | None = None, *, as_json: bool) -> None:
+    """Do a job with a progress bar, or say what it would read; show its summary, and warnings."""
+    if not (job.model or job.distilled or job.dry_run or as_json):
         terminal.show_hint("predictions alone are kept; --model FILE --updatable keeps the model too")
     stages = FIT_STAGES | (MODEL_STAGES if job.model else {}) | (REPORT_STAGES if job.report else {})
-    summary = terminal.run_job(partial(run, job, adapter), stages if run is run_adapt else {})
-    for warning in summary.warnings:
+    run = partial(run_dry, job) if job.dry_run else partial(run_adapt, job, adapter or build_adapter(job))
+    done = terminal.run_job(run, {} if job.on_cluster or job.dry_run else stages)
+    for warning in done.warnings:
         terminal.show_warning(warning)
-    told = Summary(summary.to_dict(), [*describe_summary(summary, terminal.output.is_verbose)])
+    told = Summary(done.to_dict(), [*done.describe(is_verbose=terminal.output.is_verbose)])
     terminal.show_summary(told, as_json=as_json)
 
 
-class LocalRows:
-    """The rows of a job on this machine: files read whole, one matrix for each domain."""
-
-    baseline: Baseline | None = None  # once a target is scored
-    crossed: JobDomain | None = None  # the targets' rows with labels from another language
-
-    def __init__(self, job: AdaptJob, show_stage: ShowStage) -> None:
-        self.job, self.show_stage = job, show_stage
-        self.predictions: list[Predictions] = []  # of every target, for a report or a teacher's summary
-        self.X: list[Matrix] = []  # rows of every domain, after `fit`
-        self.unseen: list[float | None] = []  # shares of the words of every target, after `fit`
-        self._scores: dict[int, np.ndarray] = {}  # of a target's rows, by its position
-        self.read()
-
-    def read(self) -> None:
-        """Read the files of every domain."""
-        job, show = self.job, self.show_stage
-        self.sources = read_domains(job.sources, job.reading, job.text, show, job.label)
-        columns, option = job.target_labels, "--target-text" if job.sources else "--text"
-        self.targets = read_domains(job.targets, job.reading, job.target_text, show, *columns, option=option)
-
-    def fit(self, adapter: TextAdapter, labels: np.ndarray) -> None:
-        """Fit the adapter on all domains; `labels` are those of the source rows, None where there is none."""
-        if self.job.bridge:
-            self._fit_across(adapter, labels)
-            return
-        self.show_stage("counting terms", None)
-        vectorizer = self.count_terms(adapter)
-        self.show_stage("learning", None)
-        sizes = [source.n_rows for source in self.sources]
-        domain = np.repeat(np.arange(len(sizes)), sizes) if len(sizes) > 1 else None
-        targets = {target.name: X for target, X in zip(self.targets, self.target_rows, strict=True)}
-        said = {
-            name: {target.name: target.teacher[name] for target in self.targets}
-            for name in self.targets[0].teacher
-        }
-        adapter.fit_rows(
-            vectorizer,
-            self.source_rows if self.sources else None,
-            labels if self.sources else None,
-            targets,
-            sample_domain=domain,
-            keeps_state=self.job.needs_state,
-            teacher=said.get("teacher"),
-            teacher_confidence=said.get("teacher_confidence"),
-        )
-
-    def _fit_across(self, adapter: TextAdapter, labels: np.ndarray) -> None:
-        """Fit the adapter on the targets alone; sentence vectors carry the labels over from the sources."""
-        documents = {target.name: target.documents for target in self.targets}
-        texts = [document for source in self.sources for document in source.documents]
-        title = ", ".join(source.path.name for source in self.sources)
-        crossing = cross_languages(texts, labels, documents, adapter.new_vectorizer(), title, self.show_stage)
-        self.show_stage("learning", None)
-        adapter.fit_crossing(crossing, is_named=True, keeps_state=self.job.needs_state)
-        count_terms = crossing.vectorizer.transform
-        self.X = [*(count_terms(source.documents) for source in self.sources), *crossing.rows.values()]
-        self.unseen = [None] * len(self.targets)
-        taught = [label for told in crossing.list_labels().values() for label in told]
-        everything = [document for listed in documents.values() for document in listed]
-        path = Path(f"{self.sources[0].name} in {crossing.source_language}")
-        self.crossed = replace(
-            self.sources[0],
-            path=path,
-            n_rows=len(taught),
-            labels=taught,
-            documents=everything,
-            frame=None,
-            weights=None,
-        )
-
-    def count_terms(self, adapter: TextAdapter) -> TermVectorizer:
-        """Choose the vocabulary, and make the rows of every domain."""
-        documents = [domain.documents for domain in (*self.sources, *self.targets)]
-        vectorizer = adapter.new_vectorizer()
-        self.X, words = vectorizer.fit_domains(documents)
-        self.unseen = compare_words(self.targets, words, vectorizer.tokens_)
-        return vectorizer
-
-    @cached_property
-    def source_rows(self) -> Matrix:
-        """Rows of all sources, after `fit`; of all targets where these were labelled from elsewhere."""
-        if self.crossed is not None:
-            return stack_rows(self.target_rows)
-        return stack_rows(self.X[: len(self.sources)] or self.X)
-
-    @property
-    def target_rows(self) -> list[Matrix]:
-        """Rows of each target, after `fit`."""
-        return self.X[len(self.sources) :]
-
-    def count_mistakes(self, i: int, baseline: Baseline, classifier: MSDAClassifier) -> Comparison:
-        """Sum the mistakes of both models on the labelled rows of a target."""
-        target = self.targets[i]
-        scores = None if target.teacher else self._find_scores(classifier, i)
-        return count_mistakes(self.target_rows[i], target.truth, baseline, classifier, target.name, scores)
-
-    def _find_scores(self, classifier: MSDAClassifier, i: int) -> np.ndarray:
-        """Return the scores of a target's rows, kept from the fit or computed once."""
-        fitted = classifier.target_scores_[i]
-        if fitted is not None:
-            return fitted
-        if i not in self._scores:
-            X, name = self.target_rows[i], self.targets[i].name
-            self._scores[i] = np.asarray(classifier.decision_function(X, target=name))
-        return self._scores[i]
-
-    def predict(
-        self, classifier: MSDAClassifier
-    ) -> Iterator[tuple[int, Predictions, Iterable[pd.DataFrame]]]:
-        """Predict all targets in parts; yield a target's position, predictions, and tables of their rows."""
-        for i, (target, X) in enumerate(zip(self.targets, self.target_rows, strict=True)):
-            scores = self._find_scores(classifier, i)
-            assert target.frame is not None
-            yield i, predict_taught(X, target.said, classifier, target.name, scores), [target.frame]
-
-    @contextmanager
-    def write_predictions(
-        self, adapter: TextAdapter, kinds: Mapping[str, set[Hashable]], added: Sequence[str]
-    ) -> Iterator[list[Counts]]:
-        """Write predictions, put in place when the context ends, and give the counts of every target.
-
-        `kinds` are all columns of the output, and `added` are those that are not in the files.
-        """
-        limit, is_kept = self.job.min_confidence, self.job.teacher or self.job.report
-        counts = [Counts.none(adapter.classes_.tolist(), limit) for _ in self.targets]
-        kept: list[list[Predictions]] = [[] for _ in self.targets]
-        style = Style(common_delimiter(t.delimiter for t in self.targets), self.job.reading.safe_cells)
-        with write_table(self.job.out, kinds, style) as write:
-            for i, predicted, frames in self.predict(adapter.classifier_):
-                self.show_stage("writing predictions", None)
-                counts[i] = counts[i] + predicted.count(limit)
-                kept[i] += [predicted] if is_kept else []
-                columns, start = predicted.columns(added, limit, domain=self.targets[i].name), 0
-                for frame in frames:
-                    rows = slice(start, start + len(frame))
-                    write(frame.assign(**{name: values[rows] for name, values in columns.items()}))
-                    start = rows.stop
-            self.predictions = [join_predictions(parts) for parts in kept if parts]
-            yield counts
-
-
-def run_adapt(
-    job: AdaptJob,
-    adapter: TextAdapter,
-    show_stage: ShowStage = ignore_stage,
-    *,
-    open_elsewhere: Callable[[AdaptJob, TextAdapter, ShowStage], AbstractContextManager[LocalRows]]
-    | None = None,
-) -> AdaptSummary:
+def run_adapt(job: AdaptJob, adapter: TextAdapter, show_stage: ShowStage = ignore_stage) -> AdaptSummary:
     """Do the whole job: fit `adapter`, and return a summary.
 
-    Nothing is written unless all can be. `open_elsewhere` opens the rows where they are not on this machine.
+    Nothing is written unless all can be. On a cluster its workers read the files themselves, under the same
+    absolute paths.
     """
     start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UndriftWarning)
-        check_job(job, has_cluster=open_elsewhere is not None)
+    with record_warnings() as caught:
+        check_job(job)
         job = settle_text(job)
-        if open_elsewhere:
-            opened = open_elsewhere(job, adapter, show_stage)
-        else:
-            opened = nullcontext(LocalRows(job, show_stage))
-        with opened as rows:
-            summary = _adapt(job, adapter, rows)
-    given = [item.message for item in caught if isinstance(item.message, UndriftWarning)]
-    kept, seconds = keep_warnings(given, summary.targets), round(time.perf_counter() - start, 2)
+        with open_job(job, adapter, show_stage) as rows:
+            summary = predict_rows(job, adapter, rows)
+    kept, seconds = keep_warnings(caught, summary.targets), round(time.perf_counter() - start, 2)
     summary = replace(summary, warnings=kept, seconds=seconds)
     if job.report is not None:
         show_stage("writing the report", None)
@@ -282,121 +106,150 @@ def run_adapt(
     return summary
 
 
-def _settle_rows(job: AdaptJob, rows: LocalRows) -> tuple[list[Label | None], list[str]]:
-    """Return the labels of the source, and notes; the rows get their labels, spelt alike, and a teacher's."""
+@contextmanager
+def open_job(job: AdaptJob, adapter: TextAdapter, show_stage: ShowStage) -> Iterator[LocalRows]:
+    """Open the rows of a job: on this machine, or on a cluster."""
+    if job.on_cluster:
+        from ..distributed import connect
+        from .on_dask import ClusterRows
+
+        with connect(job.device):
+            yield ClusterRows(job, adapter.new_vectorizer(), show_stage)
+    else:
+        yield LocalRows(job, show_stage)
+
+
+def settle_rows(job: AdaptJob, rows: LocalRows) -> tuple[list[Label | None], list[str]]:
+    """Check the texts and labels of a job; return the labels of the source in one spelling, and notes.
+
+    The targets get their labels, spelt alike, and what a teacher says.
+    """
     check_texts(rows.sources, job.text, "--text")
     check_texts(rows.targets, job.target_text, "--target-text" if job.sources else "--text")
-    taught = [replace(target, labels=target.cells.get(job.teacher)) for target in rows.targets]
-    merged = check_merges(job.merges, [*rows.sources, *(taught if job.teacher else [])])
-    rows.sources = [merge_labels(source, [job.label], job.merges) for source in rows.sources]
-    columns = [job.target_label, job.teacher]
-    rows.targets = [merge_labels(target, columns, job.merges) for target in rows.targets]
-    labels, notes = _settle_labels(job, rows)
-    return labels, [*merged, *notes]
-
-
-def _attach_labels(job: AdaptJob, rows: LocalRows, classes: Sequence[Label]) -> list[str]:
-    """Give the targets the labels of the job and of a teacher; return notes."""
-    notes: list[str] = []
+    taught = [replace(t, labels=t.cells[job.teacher]) for t in rows.targets] if job.teacher else []
+    notes = check_merges(job.merges, [*rows.sources, *taught])
+    columns = [job.label, job.target_label, job.teacher]
+    rows.sources, rows.targets, taught = (
+        [merge_labels(domain, columns, job.merges) for domain in domains]
+        for domains in (rows.sources, rows.targets, taught)
+    )
+    files, column = (job.sources, job.label) if job.sources else (job.targets, job.teacher)
+    labels, rewritten, tidied = check_labels(files, column or "", rows.sources or taught, rows.targets)
+    rows.targets = [
+        t if t.labels is None else replace(t, labels=[rewritten.get(label, label) for label in t.labels])
+        for t in rows.targets
+    ]
+    attached: list[str] = []
+    classes = list_classes(labels)
     if job.target_label or job.labels:
-        rows.targets, notes = attach_labels(job, rows.sources, rows.targets, classes)
+        rows.targets, attached = attach_labels(job, rows.sources, rows.targets, classes)
     if job.teacher:
         rows.targets = [replace(t, teacher=read_teacher(job, t, classes)) for t in rows.targets]
-    return notes
+    return labels, [*notes, *tidied, *attached]
+
+
+def count_labels(labels: Sequence[Label | None]) -> dict[str, int]:
+    """Count the labelled rows of every class."""
+    counts = Counter(label for label in labels if label is not None)
+    return {spell_label(label): counts[label] for label in list_classes(labels)}
 
 
 def run_dry(job: AdaptJob, show_stage: ShowStage = ignore_stage) -> DrySummary:
     """Read the files of a job and check it, without a fit and without output."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UndriftWarning)
+    with record_warnings() as caught:
         check_job(job)
         job = settle_text(job)
         rows = LocalRows(job, show_stage)
-        labels, notes = _settle_rows(job, rows)
-        counts = Counter(label for label in labels if label is not None)
-        notes += _attach_labels(job, rows, list_classes(labels))
-    given = dict.fromkeys(str(item.message) for item in caught if isinstance(item.message, UndriftWarning))
+        labels, notes = settle_rows(job, rows)
     return DrySummary(
         sources=[FileRows.of(source) for source in rows.sources],
         targets=[FileRows.of(target) for target in rows.targets],
         text=job.text,
         target_text=job.target_text,
-        labels={spell_label(label): n for label, n in sorted(counts.items())},
+        labels=count_labels(labels),
         notes=notes,
-        warnings=list(given),
+        warnings=list(dict.fromkeys(map(str, caught))),
     )
 
 
-def _adapt(job: AdaptJob, adapter: TextAdapter, rows: LocalRows) -> AdaptSummary:
-    labels, notes = _settle_rows(job, rows)
-    counts = Counter(label for label in labels if label is not None)
+def fit_rows(
+    job: AdaptJob, adapter: TextAdapter, rows: LocalRows
+) -> tuple[list[Label | None], list[str], dict[str, set[Hashable]]]:
+    """Fit the adapter; return the labels of the source, notes, and the columns that predictions add."""
+    labels, notes = settle_rows(job, rows)
     classes = list_classes(labels)
     added = list_added(job, classes, has_domain=len(rows.targets) > 1)
     for target in rows.targets:
         with_added(target.path, target.kinds, added)  # refuses names that clash
-    notes += _attach_labels(job, rows, classes)
     if job.target_shares:
         classifier = clone(adapter.classifier or MSDAClassifier())
         adapter.set_params(classifier=classifier.set_params(target_shares=match_shares(job, classes)))
     rows.fit(adapter, np.array(labels, dtype=object))
-    notes += list_notes(job, rows.targets, adapter)
-    fit, learnt = FitFacts.of(adapter), None
+    return labels, [*notes, *list_notes(job, rows.targets, adapter)], added
+
+
+def predict_rows(job: AdaptJob, adapter: TextAdapter, rows: LocalRows) -> AdaptSummary:
+    """Fit the adapter, and write predictions and models, all of them or none."""
+    labels, notes, added = fit_rows(job, adapter, rows)
+    classifier, learnt = adapter.classifier_, None
     if job.use_labels != "score":
         learnt = gather_labels(rows.targets, rows.target_rows, adapter.classes_.tolist())
-    scored = _score_targets(adapter, rows, labels, learnt)
+    scored = score_targets(adapter, rows, labels, learnt)
     if learnt is not None:
         rows.show_stage("learning the target's labels", None)
-        learn_labels(adapter.classifier_, learnt)
-    classifier = adapter.classifier_
+        learn_labels(classifier, learnt)
     kinds = join_kinds(target.kinds for target in rows.targets) | added
-    with rows.write_predictions(adapter, kinds, list(added)) as row_counts:
+    with rows.write_predictions(adapter, kinds, list(added)) as counts:
         targets = [
             TargetSummary(
-                FileRows.of(target),
-                rows.unseen[i],
-                row_counts[i],
-                Target.of(classifier, target.name),
-                classifier.target_shares is not None,
-                classifier.border,
-                scored[i],
-                _summarize_teacher(adapter, rows, i, is_scored=learnt is None) if job.teacher else None,
+                **vars(FileRows.of(target)),
+                unseen_share=rows.unseen[i],
+                predicted_shares=counts[i].predicted_shares,
+                unknown_rows=counts[i].unknown_rows,
+                n_doubtful=counts[i].n_doubtful,
+                known=Target.of(classifier, target.name),
+                target_shares_given=classifier.target_shares is not None,
+                border=classifier.border,
+                scored=scored[i][0],
+                labelled_shares=scored[i][1],
+                teacher=summarize_teacher(
+                    adapter,
+                    rows.target_rows[i],
+                    target,
+                    rows.predictions[i],
+                    noise=cast(float, classifier.teacher_noise_[i]),  # of one teacher
+                    is_scored=learnt is None,
+                )
+                if job.teacher
+                else None,
             )
             for i, target in enumerate(rows.targets)
         ]
         model_file, distilled = _save_models(job, adapter, rows)
     return AdaptSummary(
-        job,
-        [FileRows.of(source) for source in rows.sources],
-        targets,
-        {spell_label(label): n for label, n in counts.items()},
-        fit,
-        notes,
-        None if learnt is None else len(learnt.keys),
-        Bridge(**adapter.facts_["bridge"]) if job.bridge else None,
-        model_file,
-        distilled,
+        sources=[FileRows.of(source) for source in rows.sources],
+        targets=targets,
+        text=job.text,
+        target_text=job.target_text,
+        labels=count_labels(labels),
+        notes=notes,
+        out=job.out,
+        model=job.model,
+        report=job.report,
+        updatable=job.updatable,
+        classes=adapter.classes_.tolist(),
+        vocabulary=len(adapter.terms_),
+        pivots=classifier.representation_.layers_[0].coef.shape[1],
+        tokens=adapter.vectorizer_.tokens_,
+        tokens_reason=adapter.vectorizer_.tokens_reason_,
+        chosen=dict(classifier.best_params_),
+        n_candidates=len(classifier.selection_results_),
+        form=classifier.representation_.form_,
+        n_learnt=None if learnt is None else len(learnt.keys),
+        bridge=adapter.facts_.get("bridge"),
+        model_file=model_file,
+        distilled=distilled,
     )
-
-
-def _summarize_teacher(adapter: TextAdapter, rows: LocalRows, i: int, *, is_scored: bool) -> TeacherSummary:
-    """Say how good the teacher of a target looks; labels that were learnt score nobody."""
-    X, target, predicted = rows.target_rows[i], rows.targets[i], rows.predictions[i]
-    noise = cast(float, adapter.classifier_.teacher_noise_[i])  # of one teacher
-    return summarize_teacher(adapter, X, target, predicted, noise=noise, is_scored=is_scored)
-
-
-def _settle_labels(job: AdaptJob, rows: LocalRows) -> tuple[list[Label | None], list[str]]:
-    """Return the labels of the source in one spelling, and notes; those of the targets are spelt alike."""
-    sources = rows.sources
-    files, column = job.sources, job.label
-    if not sources:
-        sources = [replace(target, labels=target.cells[job.teacher]) for target in rows.targets]
-        files, column = job.targets, job.teacher or ""
-    labels, rewritten, notes = check_labels(files, column, sources, rows.targets)
-    for i, target in enumerate(rows.targets if rewritten else []):
-        tidied = [rewritten.get(label, label) for label in target.labels or []]
-        rows.targets[i] = replace(target, labels=tidied if target.labels is not None else None)
-    return labels, notes
 
 
 def _save_models(
@@ -438,76 +291,38 @@ def sample_rows(X: Matrix, n_rows: int) -> Matrix:
     return gather_rows(X[np.sort(np.random.default_rng(0).permutation(X.shape[0])[:n_rows])])
 
 
-def _score_targets(
+def score_targets(
     adapter: TextAdapter, rows: LocalRows, labels: Sequence[Label | None], learnt: TrainingLabels | None
-) -> list[Scored | None]:
-    """Return the errors on every target, None for one without labels.
+) -> list[tuple[Comparison | None, dict[str, float] | None]]:
+    """Return the mistakes on every target, None for one without labels, and the class shares of its labels.
 
     Labels that will be learnt from are scored by cross-fitting, or not at all. The rows keep the baseline.
     """
-    classifier, classes = adapter.classifier_, adapter.classes_.tolist()
     crossed = None
     if learnt is not None and rows.job.use_labels == "both":
         rows.show_stage("cross-fitting", None)
-        crossed = cross_fit(classifier, learnt)
-    scored: list[Scored | None] = []
+        crossed = cross_fit(adapter.classifier_, learnt)
+    scored: list[tuple[Comparison | None, dict[str, float] | None]] = []
     for i, target in enumerate(rows.targets):
         rows.show_stage(f"measuring {target.path.name}", None)
-        if target.labels is None:
-            scored.append(None)
-            continue
         if target.n_scored == 0 or rows.job.use_labels == "train":
-            scored.append(Scored(Comparison()))
+            scored.append((None if target.labels is None else Comparison(), None))
             continue
-        taught = labels if rows.crossed is None else rows.crossed.labels or []
-        rows.baseline = rows.baseline or fit_baseline(rows.source_rows, taught)
-        if learnt is not None and crossed is not None:
-            scored.append(Scored(_compare_crossed(rows.baseline, learnt, crossed, target.name)))
-        else:
-            compared = rows.count_mistakes(i, rows.baseline, classifier)
-            scored.append(Scored(compared, share_labels(target.truth, classes)))
+        if rows.baseline is None:  # a linear SVM on the labelled source rows
+            taught = labels if rows.crossed is None else rows.crossed.labels or []
+            is_labelled = np.array([label is not None for label in taught])
+            y = np.array([label for label in taught if label is not None])
+            rows.baseline = fitted_svm(gather_rows(rows.source_rows[is_labelled]), y)
+        if learnt is None or crossed is None:
+            mistakes = rows.count_mistakes(i, rows.baseline, adapter.classifier_)
+            scored.append((mistakes, share_labels(target.truth, adapter.classes_.tolist())))
+            continue
+        mine, mistakes = np.flatnonzero((learnt.names == target.name) & (learnt.weights > 0)), Comparison()
+        if len(mine):
+            before, after = rows.baseline.predict(learnt.X[mine]).tolist(), crossed[mine].tolist()
+            mistakes = Comparison.of_labels(learnt.y[mine].tolist(), learnt.weights[mine], before, after)
+        scored.append((mistakes, None))
     return scored
-
-
-def _compare_crossed(
-    baseline: Baseline, learnt: TrainingLabels, crossed: np.ndarray, target: str
-) -> Comparison:
-    """Compare the baseline with predictions of cross-fitting, on labels of a target that may be scored."""
-    mine = np.flatnonzero((learnt.names == target) & (learnt.weights > 0))
-    if not len(mine):
-        return Comparison()
-    before, after = baseline.predict(learnt.X[mine]).tolist(), crossed[mine].tolist()
-    return Comparison.of_labels(learnt.y[mine].tolist(), learnt.weights[mine], before, after)
-
-
-def fit_baseline(X: Matrix, labels: Sequence[Label | None]) -> Baseline:
-    """Fit the baseline: a linear SVM on the labelled source rows, its C chosen by cross-validation."""
-    is_labelled = np.array([label is not None for label in labels])
-    y = np.array([label for label in labels if label is not None])
-    return fitted_svm(gather_rows(X[is_labelled]), y)
-
-
-def count_mistakes(
-    X: Matrix,
-    truth: np.ndarray,
-    baseline: Baseline,
-    classifier: MSDAClassifier,
-    target: str,
-    scores: np.ndarray | None = None,
-) -> Comparison:
-    """Compare two models on the labelled rows of a target.
-
-    `truth` is that of a `JobDomain`. `scores` are those of the classifier for all rows, if they are known.
-    """
-    known = np.array([label is not None for label in truth[:, 0]], dtype=bool)
-    if not known.any():
-        return Comparison()
-    if scores is None:
-        adapted = classifier.predict(X[known], target=target, **name_said(truth[known, 2:]))
-    else:
-        adapted = classifier.classes_[predict_codes(scores.reshape(len(truth), -1)[known])]
-    labels, weight = truth[known, 0].tolist(), truth[known, 1].astype(float)
-    return Comparison.of_labels(labels, weight, baseline.predict(X[known]).tolist(), adapted.tolist())
 
 
 def share_labels(truth: np.ndarray, classes: Sequence[Label]) -> dict[str, float]:
@@ -559,8 +374,8 @@ def report_run(adapter: TextAdapter, rows: LocalRows, summary: AdaptSummary) -> 
         seconds=summary.seconds,
         warnings=summary.warnings,
         notes=summary.notes,
-        teachers=[*describe_bridge(summary), *describe_teachers(summary)],
-        taught_by=name_labels(summary),
+        teachers=[*summary.describe_bridge(), *summary.describe_teachers()],
+        taught_by=summary.taught_by,
         files=[_describe_file(path) for path in (*job.sources, *job.targets)],
         text_columns=list(dict.fromkeys([*job.text, *job.target_text])),
         use_labels=job.use_labels,

@@ -1,23 +1,25 @@
-"""The commands: their options, and the functions that do the work.
+"""The commands: what they are for, and the functions that do the work.
 
-A command imports its work when it runs, so that help and errors of options are immediate.
+Options are the fields of a job. A command imports its work when it runs, so that help and errors of options
+are immediate.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, fields, replace
 from functools import partial
+from inspect import Parameter, Signature, cleandoc
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
 from .. import __version__
+from ..errors import UndriftError
 from . import terminal
-from .job import AdaptJob, AskJob, DistillJob, LabelJob, PredictJob, Summary, UpdateJob
-from .options import Arguments, parse_merges, parse_reading, parse_target_shares
-from .streams import DASH, AnyJob, open_streams
+from .job import RUNNING, AdaptJob, AskJob, DistillJob, LabelJob, PredictJob, UpdateJob, flag, option
+from .streams import AnyJob, open_streams
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,69 +29,96 @@ app = typer.Typer(
     help="Train here, predict there: closed-form domain adaptation for text.",
 )
 
-
-def option(
-    default: Any,
-    help: str,
-    metavar: str | None = None,
-    panel: str | None = None,
-    names: str = "",
-    **more: Any,
-) -> Any:
-    """Declare an option; without `names`, separated by spaces, it is called as its parameter."""
-    more |= {"help": help, "metavar": metavar, "rich_help_panel": panel}
-    return typer.Option(default, *names.split(), **more)
+Json = Annotated[bool, flag("--json", "Print a machine-readable summary on standard output.", RUNNING)]
+Verbose = Annotated[
+    bool | None, flag("--verbose/--quiet -v/-q", "Print more; or warnings and errors alone.", RUNNING)
+]
 
 
-def flag(names: str, help: str, panel: str | None = None, default: bool | None = False) -> Any:
-    """Declare an option without a value."""
-    return option(default, help, "", panel, names, show_default=default or False)
+def command(
+    kind: type[AnyJob], files: str, metavar: str, *, epilog: str | None = None
+) -> Callable[[Callable[[AnyJob, bool], int | None]], None]:
+    """Make a command of a function that runs a job; its options are the fields of the job.
+
+    Files without an option fill the fields that `files` names, in order; the last takes all that are left if
+    it begins with *. The function is told whether to print JSON, and may return an exit status.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    parsers = {name: get_args(hint)[2] for name, hint in hints.items() if len(get_args(hint)) > 2}
+
+    def decorate(run: Callable[[AnyJob, bool], int | None]) -> None:
+        def run_command(
+            context: typer.Context,
+            rest: list[Path] | None,
+            verbose: bool | None,
+            as_json: bool = False,
+            **given: Any,
+        ) -> None:
+            terminal.set_verbosity(verbose)
+            place_files(files.split(), rest or [], given)
+            known = {name: value for name, value in given.items() if value is not None}
+            known |= {name: parse(known[name]) for name, parse in parsers.items() if name in known}
+            known |= {"command": context.obj} if "command" in hints else {}
+            with open_streams(kind(**known), as_json=as_json) as job:
+                status = run(job, as_json)
+            if status:
+                raise typer.Exit(status)
+
+        rest = Annotated[list[Path] | None, typer.Argument(metavar=metavar, hidden=True)]
+        hidden = [("context", typer.Context, Parameter.empty), ("rest", rest, None)]
+        shown = [("as_json", Json, False), ("verbose", Verbose, None)][kind is LabelJob :]
+        declared = [*hidden, *list_options(kind, files.replace("*", "").split()), *shown]
+        run_command.__annotations__ = {name: hint for name, hint, _ in declared}
+        run_command.__signature__ = Signature(  # type: ignore[attr-defined]
+            [
+                Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=default)
+                for name, hint, default in declared
+            ]
+        )
+        run_command.__name__, run_command.__doc__ = run.__name__, run.__doc__
+        app.command(epilog=epilog)(run_command)
+
+    return decorate
 
 
-def argument(metavar: str) -> Any:
-    """Declare files that come without a name; the help of their options says so."""
-    return typer.Argument(None, metavar=metavar, hidden=True)
+def list_options(kind: type, files: Sequence[str]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, type and default of the options of a job, as typer needs them; those of files first."""
+    hints = get_type_hints(kind, include_extras=True)
+    for each in sorted(fields(kind), key=lambda each: each.name not in files):
+        if get_origin(hints[each.name]) is not Annotated:
+            continue
+        value, about, *parser = get_args(hints[each.name])
+        if parser or get_origin(value) is Sequence:  # may be repeated
+            value = list[str] if parser else list[get_args(value)[0]]  # type: ignore[misc]
+        default = each.default
+        if each.name in files or default == () or each.default_factory is not MISSING:
+            default = None
+        yield each.name, Annotated[value, about], Parameter.empty if default is MISSING else default
 
 
-def run_job(job: AnyJob, run: Callable[..., Summary], *, as_json: bool) -> Summary:
-    """Run a job with a progress bar; show and return its summary."""
-    with open_streams(job, as_json=as_json) as opened:
-        summary: Summary = terminal.run_job(partial(run, opened))
-        terminal.show_summary(summary, as_json=as_json)
-    return summary
-
-
-LABELS, SHARES, LEARNING = "Labels of the target", "Class shares", "Learning"
-OUTPUT, RUNNING = "Output", "Running"
-
-# options of several commands
-COLUMNS = option(None, "Column of the text; may be repeated. Default: the only one.", "COL")
-DEVICE = option(None, "Where to compute: cpu, or cuda.", "WHERE", RUNNING)
-DOMAIN = option(None, "Target of the rows, if the model has several.", "NAME")
-FORMATS = option(
-    None,
-    "How files are read: csv, tsv or jsonl for standard input and output (-), encoding=NAME, sheet=NAME, "
-    "skip-bad (skip and count unreadable rows). And written: safe-cells (an apostrophe before text in CSV "
-    "that looks like a formula). May be repeated.",
-    "HOW",
-    RUNNING,
-    "--format",
-)
-INPUT = option(None, "File of rows; may come second.", "FILE", names="--input --target")
-JSON = flag("--json", "Print a machine-readable summary on standard output.", RUNNING)
-MIN_CONFIDENCE = option(
-    None, "Leave `prediction` empty where its probability is below P, such as 0.8.", "P", OUTPUT, min=0, max=1
-)
-MODEL = option(None, "Model that `adapt` saved; may come first.", "FILE")
-PREDICTIONS = option(..., "Where predictions are written.", "FILE")
-PROBABILITIES = flag("--probabilities", "Add a column p_LABEL for each class, with its probability.", OUTPUT)
-REPORT = option(None, "Write a report here, an HTML page.", "FILE")
-VERBOSE = flag("--verbose/--quiet -v/-q", "Print more; or warnings and errors alone.", RUNNING, default=None)
+def place_files(names: Sequence[str], files: Sequence[Path], given: dict[str, Any]) -> None:
+    """Fill the options that are missing by files without an option, in order; refuse files that are left."""
+    if given.get("teacher") and not given["sources"] and len(files) + bool(given["targets"]) < 2:
+        names, given["sources"] = ["targets"], []  # a teacher needs no source
+    for each in names:
+        name, is_list = each.removeprefix("*"), each.removeprefix("*") in ("sources", "targets")
+        if given[name] or (name == "labels" and given["input"]):  # a batch without labels
+            continue
+        if not files:
+            option = f"--{name.removesuffix('s') if is_list else name}"
+            raise UndriftError(f"Missing option '{option}' (or the file as an argument)")
+        n_taken = len(files) if name != each else 1
+        given[name], files = files[:n_taken] if is_list else files[0], files[n_taken:]
+    if files:
+        extra = " ".join(map(str, files))
+        raise UndriftError(f"Got unexpected extra argument{'s' * (len(files) > 1)} ({extra})")
 
 
 @app.callback(invoke_without_command=True)
 def show_version(
-    show: bool = option(False, "Print the version and stop.", "", names="--version -V", is_eager=True),
+    show: Annotated[
+        bool, option("Print the version and stop.", "", names="--version -V", is_eager=True)
+    ] = False,
 ) -> None:
     """Print the version, if that is asked for."""
     if show:
@@ -100,21 +129,25 @@ def show_version(
 @app.command()
 def demo(
     context: typer.Context,
-    out: Path = option("undrift-demo", "Folder to write to.", "DIR"),
-    as_json: bool = JSON,
-    verbose: bool | None = VERBOSE,
+    out: Annotated[Path, option("Folder to write to.", "DIR")] = Path("undrift-demo"),
+    as_json: Json = False,
+    verbose: Verbose = None,
 ) -> None:
     """Do the whole job on the built-in corpus of synthetic reviews: adapt, score, explain, report.
 
     Writes reviews of two products as CSV files, learns from labels of the first, and predicts the second.
     Shows the words that made the difference, and writes a report: one HTML page.
     """
-    with terminal.show_start(verbose):
+    terminal.set_verbosity(verbose)
+    with terminal.show_start():
         from .demo import run_demo
     run_demo(out, context.obj, as_json=as_json)
 
 
-@app.command(
+@command(
+    AdaptJob,
+    "sources targets",
+    "SOURCE TARGET",
     epilog="[bold]Files[/] end in .csv, .tsv, .jsonl or .json, all of them also with .gz, .bz2, .xz or .zst, "
     "or in .parquet or .xlsx; - is standard input or output, with --format. --source and --target may be "
     "repeated: each file is a domain. So is a folder, or a pattern in quotes ('reviews-*.csv'): its files "
@@ -127,108 +160,9 @@ def demo(
     "another label than the teacher.\n\n"
     "[bold]Settings[/] of the method: --set noise=0.5 --set layers=3 --set C=0.3 --set seed=1 --set "
     "center=domains. Of several values, as in --set noise=0.5,0.7,0.9, cross-validation on the source "
-    "chooses one."
+    "chooses one.",
 )
-def adapt(
-    context: typer.Context,
-    label: str | None = option(None, "Column of the source's labels.", "COL"),
-    out: Path = PREDICTIONS,
-    files: list[Path] | None = argument("SOURCE TARGET"),
-    sources: list[Path] | None = option(
-        None, "Labelled rows, or the first argument.", "FILE", names="--source"
-    ),
-    targets: list[Path] | None = option(
-        None, "Rows to predict, or the second argument.", "FILE", names="--target"
-    ),
-    text: list[str] | None = COLUMNS,
-    target_text: list[str] | None = option(
-        None, "Column of the target's text, where it has another name. May be repeated.", "COL"
-    ),
-    model: Path | None = option(None, "Save the model here.", "FILE"),
-    report: Path | None = REPORT,
-    target_label: str | None = option(None, "Column of the target's labels.", "COL"),
-    labels: Path | None = option(
-        None, "Labelled rows of the target in a file of their own, matched by text.", "FILE", LABELS
-    ),
-    use_labels: Literal["score", "train", "both"] = option(
-        "score",
-        "What the target's labels are for: score the predictions, train, or both (scored by cross-fitting).",
-        panel=LABELS,
-    ),
-    updatable: bool = flag(
-        "--updatable", "Keep the training rows in the model that `label`, `ask` and `update` need.", LABELS
-    ),
-    teacher: str | None = option(
-        None,
-        "Column of labels by another model, which may be wrong, or empty for most rows. Then --source is "
-        "optional.",
-        "COL",
-        LABELS,
-    ),
-    teacher_confidence: str | None = option(
-        None, "Column with the probability of the teacher's labels.", "COL", LABELS
-    ),
-    target_shares: list[str] | None = option(
-        None,
-        "Share of every class in the target, if you know it: no=0.2,yes=0.8, or JSON, or same (as in the "
-        "source). Once for all, or once per --target. Default: estimated.",
-        "SHARES",
-        SHARES,
-    ),
-    border: Literal["error", "balanced"] = option(
-        "error",
-        "error: as few errors as possible; balanced: errors in every class count alike.",
-        panel=SHARES,
-    ),
-    is_fast: bool | None = flag(
-        "--fast/--thorough",
-        "Sooner, with smaller layers; or later, with more terms and larger layers.",
-        LEARNING,
-        default=None,
-    ),
-    max_features: int | None = option(
-        None, "Size of the vocabulary. Default: 20,000 terms, 40,000 with --thorough.", "N", LEARNING, min=1
-    ),
-    tokens: Literal["auto", "words", "characters"] = option(
-        "auto",
-        "What terms are made of: words, or characters (n-grams inside words). auto takes characters where a "
-        "script has no spaces or words hardly repeat.",
-        panel=LEARNING,
-    ),
-    bridge: bool = flag(
-        "--bridge",
-        "Source and target are in different languages: sentence vectors carry the labels over. Needs "
-        "undrift[languages].",
-        LEARNING,
-    ),
-    merge: list[str] | None = option(
-        None,
-        "Join labels into a class, as in 1,2,3=bad; may be repeated.",
-        "LABELS=CLASS",
-        panel=LABELS,
-    ),
-    dry_run: bool = flag("--dry-run", "Read the files, say what is in them, and stop.", RUNNING),
-    settings: list[str] | None = option(
-        None,
-        "A setting of the method, such as layers=3; may be repeated. See below.",
-        "NAME=VALUE",
-        LEARNING,
-        "--set",
-    ),
-    distilled: Path | None = option(None, "Save a small model here, to predict with.", "FILE", OUTPUT),
-    probabilities: bool = PROBABILITIES,
-    min_confidence: float | None = MIN_CONFIDENCE,
-    reading: list[str] | None = FORMATS,
-    device: str = option(
-        "cpu",
-        "Where to compute: cpu, cuda, or a Dask cluster (local, local:N or tcp://host:port), whose workers "
-        "read the files.",
-        "WHERE",
-        RUNNING,
-    ),
-    as_json: bool = JSON,
-    verbose: bool | None = VERBOSE,
-) -> None:
+def adapt(job: AdaptJob, as_json: bool) -> None:
     """Learn from labelled source files and unlabelled target files; predict the target.
 
     Example (books.csv has the columns review and stars, kitchen.csv has review):
@@ -237,83 +171,13 @@ def adapt(
 
     Add --model FILE --updatable to label rows afterwards, with `undrift label`.
     """
-    arguments = Arguments(files)
-    has_source = not teacher or sources or len(files or []) + bool(targets) > 1
-    job = AdaptJob(
-        sources=arguments.take_several("--source", sources, takes_rest=False) if has_source else [],
-        targets=arguments.take_several("--target", targets, takes_rest=not has_source),
-        text=tuple(text or ()),
-        target_text=tuple(target_text or ()),
-        merges=parse_merges(merge),
-        label=label or "label",
-        out=out,
-        model=model,
-        report=report,
-        distilled=distilled,
-        target_label=target_label,
-        labels=labels,
-        teacher=teacher,
-        teacher_confidence=teacher_confidence,
-        use_labels=use_labels,
-        updatable=updatable,
-        target_shares=parse_target_shares(target_shares),
-        probabilities=probabilities,
-        min_confidence=min_confidence,
-        reading=parse_reading(reading),
-        command=context.obj,
-        bridge=bridge,
-    )
-    arguments.refuse_rest()
-    with terminal.show_start(verbose):
-        from .adapt import build_adapter, run_adapt, run_dry, show_adapt
-        from .domains import open_rows
-        from .summary import describe_dry
-    with open_streams(job, as_json=as_json) as opened:
-        if has_source and label is None:
-            first = opened.sources[0]
-            columns = ", ".join(open_rows(first, job.reading).columns)
-            raise typer.BadParameter(f"Missing option '--label': {first} has the columns {columns}")
-        if dry_run:
-            summary = terminal.run_job(partial(run_dry, opened))
-            for message in summary.warnings:
-                terminal.show_warning(message)
-            told = Summary(summary.to_dict(), [*describe_dry(summary)])
-            terminal.show_summary(told, as_json=as_json)
-            return
-        cluster = device if device.startswith(("local", "tcp://", "tls://")) else None
-        adapter = build_adapter(max_features, tokens, is_fast, border, "cpu" if cluster else device, settings)
-        run: Any = run_adapt
-        if cluster:
-            from .on_dask import run_on_cluster
-
-            run = partial(run_on_cluster, cluster)
-        show_adapt(run, opened, adapter, as_json=as_json)
+    with terminal.show_start():
+        from .adapt import show_adapt
+    show_adapt(job, as_json=as_json)
 
 
-@app.command()
-def predict(
-    context: typer.Context,
-    files: list[Path] | None = argument("MODEL FILE"),
-    model: Path | None = MODEL,
-    input: Path | None = INPUT,
-    text: list[str] | None = COLUMNS,
-    out: Path = PREDICTIONS,
-    report: Path | None = REPORT,
-    domain: str | None = DOMAIN,
-    as_fitted: bool = flag(
-        "--as-fitted", "Keep the model's class shares and threshold: for single rows, and answers row by row."
-    ),
-    by: str | None = option(None, "Align the rows of each value of this column apart.", "COL"),
-    together: bool = flag("--together", "Take all files of a pattern as one batch."),
-    check: bool = flag("--check", "Warn where the rows are not what the model was adapted to."),
-    fail_on_drift: bool = flag("--fail-on-drift", "Exit with status 3 then; implies --check."),
-    probabilities: bool = PROBABILITIES,
-    min_confidence: float | None = MIN_CONFIDENCE,
-    reading: list[str] | None = FORMATS,
-    device: str | None = DEVICE,
-    as_json: bool = JSON,
-    verbose: bool | None = VERBOSE,
-) -> None:
+@command(PredictJob, "model input", "MODEL FILE")
+def predict(job: PredictJob, as_json: bool) -> int:
     """Apply a saved model to new rows, in bounded memory.
 
     Example:
@@ -325,54 +189,16 @@ def predict(
     those of `adapt`, and `known_terms`. A folder, or a pattern in quotes ('month-*.csv'), gives one file of
     predictions with a column `file`; each file is a batch.
     """
-    arguments = Arguments(files)
-    job = PredictJob(
-        model=arguments.take_model(model),
-        input=arguments.take("--input", input),
-        out=out,
-        text=tuple(text or ()),
-        domain=domain,
-        as_fitted=as_fitted,
-        by=by,
-        together=together,
-        check=check or fail_on_drift,
-        report=report,
-        command=context.obj,
-        probabilities=probabilities,
-        min_confidence=min_confidence,
-        reading=parse_reading(reading),
-        device=device,
-    )
-    arguments.refuse_rest()
-    with terminal.show_start(verbose):
+    with terminal.show_start():
         from .predict import run_predict
-    summary = run_job(job, run_predict, as_json=as_json)
-    if fail_on_drift and summary.facts["check"]["drifted"]:
-        raise typer.Exit(3)
+    job = replace(job, check=job.check or job.fail_on_drift)
+    summary = terminal.run_job(partial(run_predict, job))
+    terminal.show_summary(summary, as_json=as_json)
+    return 3 if job.fail_on_drift and summary.facts["check"]["drifted"] else 0
 
 
-@app.command()
-def ask(
-    files: list[Path] | None = argument("MODEL FILE"),
-    model: Path | None = MODEL,
-    input: Path | None = INPUT,
-    text: list[str] | None = COLUMNS,
-    n: int = option(50, "How many rows to ask for.", "N", names="--n", min=1),
-    purpose: Literal["predictions", "estimate", "source"] = option(
-        "predictions",
-        "predictions: five rows that decide between readings, then rows drawn at random, doubtful ones more "
-        "often; estimate: drawn rows alone, half of them among changed predictions; source: rows of a "
-        "source file whose labels look wrong.",
-        names="--for",
-    ),
-    out: Path = option(..., "Where the rows are written.", "FILE"),
-    domain: str | None = DOMAIN,
-    reading: list[str] | None = FORMATS,
-    device: str | None = DEVICE,
-    seed: int = option(0, "Seed of the random numbers.", "N", RUNNING),
-    as_json: bool = JSON,
-    verbose: bool | None = VERBOSE,
-) -> None:
+@command(AskJob, "model input", "MODEL FILE")
+def ask(job: AskJob, as_json: bool) -> None:
     """Choose the rows most worth labelling, and write them with an empty column `label`.
 
     Example: label 50 rows in a spreadsheet, then let the model learn them.
@@ -383,40 +209,13 @@ def ask(
 
     The model must have been saved with `adapt --updatable`.
     """
-    arguments = Arguments(files)
-    job = AskJob(
-        model=arguments.take_model(model),
-        input=arguments.take("--input", input),
-        out=out,
-        text=tuple(text or ()),
-        domain=domain,
-        n=n,
-        purpose=purpose,
-        seed=seed,
-        reading=parse_reading(reading),
-        device=device,
-    )
-    arguments.refuse_rest()
-    with terminal.show_start(verbose):
+    with terminal.show_start():
         from .ask import run_ask
-    run_job(job, run_ask, as_json=as_json)
+    terminal.show_summary(terminal.run_job(partial(run_ask, job)), as_json=as_json)
 
 
-@app.command()
-def label(
-    files: list[Path] | None = argument("MODEL FILE"),
-    model: Path | None = MODEL,
-    input: Path | None = INPUT,
-    labels: Path | None = option(
-        None, "CSV file of the labels, also of earlier ones. Default: beside FILE.", "CSV"
-    ),
-    port: int = option(0, "Port of the page; 0 takes a free one.", "N", min=0, max=65535),
-    opens_browser: bool = flag("--browser/--no-browser", "Open the page in the browser.", default=True),
-    text: list[str] | None = COLUMNS,
-    domain: str | None = DOMAIN,
-    reading: list[str] | None = FORMATS,
-    verbose: bool | None = VERBOSE,
-) -> None:
+@command(LabelJob, "model input", "MODEL FILE")
+def label(job: LabelJob, _: bool) -> None:
     """Label rows on a page of this machine; the model learns as you go, and the page shows the error.
 
     Example:
@@ -426,41 +225,13 @@ def label(
     Every answer is saved at once. Press Finish or Ctrl-C to write the updated model and the predictions. Run
     it again to go on. The model must have been saved with `adapt --updatable` to learn.
     """
-    arguments = Arguments(files)
-    job = LabelJob(
-        model=arguments.take_model(model),
-        input=arguments.take("--input", input),
-        labels=labels,
-        port=port,
-        opens_browser=opens_browser,
-        text=tuple(text or ()),
-        domain=domain,
-        reading=parse_reading(reading),
-    )
-    arguments.refuse_rest()
-    if DASH in (job.input, job.labels):
-        raise typer.BadParameter("labels are kept beside the rows: give a file instead of -")
-    with terminal.show_start(verbose):
+    with terminal.show_start():
         from .label import run_label
-    with open_streams(job, as_json=False):
-        run_label(job)
+    run_label(job)
 
 
-@app.command()
-def update(
-    files: list[Path] | None = argument("MODEL LABELS"),
-    model: Path | None = MODEL,
-    labels: Path | None = option(None, "Labelled rows of the target; may come second.", "FILE"),
-    input: Path | None = option(None, "A new batch without labels.", "FILE", names="--target --input"),
-    text: list[str] | None = COLUMNS,
-    label: str = option("label", "Column of the labels.", "COL"),
-    out: Path = option(..., "Where the new model is written.", "MODEL"),
-    domain: str | None = DOMAIN,
-    reading: list[str] | None = FORMATS,
-    device: str | None = DEVICE,
-    as_json: bool = JSON,
-    verbose: bool | None = VERBOSE,
-) -> None:
+@command(UpdateJob, "model labels", "MODEL LABELS")
+def update(job: UpdateJob, as_json: bool) -> None:
     """Update a saved model at once: by labels of target rows, or by a new batch without labels.
 
     For example:
@@ -471,47 +242,15 @@ def update(
 
     Rows without a label are skipped. A new label of a text replaces its old one.
     """
-    if input and labels:
+    if job.input and job.labels:
         raise typer.BadParameter("give either --labels FILE or --target FILE")
-    arguments = Arguments(files)
-    job = UpdateJob(
-        model=arguments.take_model(model),
-        labels=None if input else arguments.take("--labels", labels),
-        input=input,
-        out=out,
-        text=tuple(text or ()),
-        label=label,
-        domain=domain,
-        reading=parse_reading(reading),
-        device=device,
-    )
-    arguments.refuse_rest()
-    with terminal.show_start(verbose):
+    with terminal.show_start():
         from .update import run_update
-    run_job(job, run_update, as_json=as_json)
+    terminal.show_summary(terminal.run_job(partial(run_update, job)), as_json=as_json)
 
 
-@app.command()
-def distill(
-    files: list[Path] | None = argument("MODEL FILE"),
-    model: Path | None = MODEL,
-    targets: list[Path] | None = option(
-        None, "Rows of the target; may be repeated.", "FILE", names="--target --input"
-    ),
-    text: list[str] | None = COLUMNS,
-    out: Path = option(..., "Where to save the distilled model.", "FILE"),
-    domains: list[str] | None = option(
-        None,
-        "Which of the model's targets a file holds, once for each. Default: by the file's name.",
-        "NAME",
-        names="--domain",
-    ),
-    target_label: str | None = option(None, "Column of labels, for scoring only.", "COL"),
-    reading: list[str] | None = FORMATS,
-    device: str | None = DEVICE,
-    as_json: bool = JSON,
-    verbose: bool | None = VERBOSE,
-) -> None:
+@command(DistillJob, "model *targets", "MODEL FILE")
+def distill(job: DistillJob, as_json: bool) -> None:
     """Make a small, fast model for predicting from one that `adapt` saved.
 
     Example:
@@ -522,31 +261,19 @@ def distill(
     gives the rows. It takes a few megabytes, and `predict` and `explain` take it like any model. A tenth of
     the rows is held out to say how often the two agree.
     """
-    arguments = Arguments(files)
-    job = DistillJob(
-        model=arguments.take_model(model),
-        targets=arguments.take_several("--target", targets, takes_rest=True),
-        out=out,
-        text=tuple(text or ()),
-        domains=tuple(domains or ()),
-        target_label=target_label,
-        reading=parse_reading(reading),
-        device=device,
-    )
-    arguments.refuse_rest()
-    with terminal.show_start(verbose):
+    with terminal.show_start():
         from .distill import run_distill
-    run_job(job, run_distill, as_json=as_json)
+    terminal.show_summary(terminal.run_job(partial(run_distill, job)), as_json=as_json)
 
 
 @app.command()
 def explain(
-    words: list[str] | None = argument("MODEL [WORD]"),
-    model: Path | None = MODEL,
-    document: list[str] | None = option(None, "A document to explain; may be repeated.", "TEXT"),
-    top: int = option(10, "How many terms to list.", "N", min=1),
-    as_json: bool = JSON,
-    verbose: bool | None = VERBOSE,
+    words: Annotated[list[str] | None, typer.Argument(metavar="MODEL [WORD]", hidden=True)] = None,
+    model: Annotated[Path | None, option("Model that `adapt` saved; may come first.", "FILE")] = None,
+    document: Annotated[list[str] | None, option("A document to explain; may be repeated.", "TEXT")] = None,
+    top: Annotated[int, option("How many terms to list.", "N", min=1)] = 10,
+    as_json: Json = False,
+    verbose: Verbose = None,
 ) -> None:
     """Show which terms reconstruct a term, and its weight, whether or not the labelled source contains it.
 
@@ -570,9 +297,9 @@ def explain(
 
 @app.command()
 def cache(
-    clear: bool = flag("--clear", "Remove the vectors."),
-    as_json: bool = JSON,
-    verbose: bool | None = VERBOSE,
+    clear: Annotated[bool, flag("--clear", "Remove the vectors.")] = False,
+    as_json: Json = False,
+    verbose: Verbose = None,
 ) -> None:
     """Show the folder that keeps sentence vectors for another run with --bridge, or clear it.
 
@@ -588,11 +315,6 @@ def cache(
     terminal.show_summary(run_cache(clear=clear), as_json=as_json)
 
 
-def join_lines(doc: str) -> str:
-    """Return a docstring as help: one line for each paragraph, and examples as they are."""
-    paragraphs = inspect.cleandoc(doc).split("\n\n")
-    return "\n\n".join(text if text.startswith(" ") else " ".join(text.split()) for text in paragraphs)
-
-
-for command in app.registered_commands:
-    command.help = join_lines((command.callback and command.callback.__doc__) or "")
+for each in app.registered_commands:  # as help: one line for each paragraph, and examples as they are
+    paragraphs = cleandoc((each.callback and each.callback.__doc__) or "").split("\n\n")
+    each.help = "\n\n".join(text if text.startswith(" ") else " ".join(text.split()) for text in paragraphs)

@@ -11,7 +11,7 @@ from ..datasets import Domain, make_reviews
 from ..explain import top_terms
 from ..text import TextAdapter
 from . import terminal
-from .adapt import build_adapter, run_adapt, show_adapt
+from .adapt import build_adapter, show_adapt
 from .job import AdaptJob
 from .tables import write_table
 
@@ -32,14 +32,16 @@ def run_demo(out: Path, command: str | None, *, as_json: bool) -> None:
         sources=[out / f"{SOURCE}.csv"],
         targets=[out / f"{TARGET}.csv"],
         text=("text",),
+        label="label",
         target_label="truth",
         out=out / "predictions.csv",
         model=out / "model.safetensors",
         report=out / "report.html",
+        max_features=N_TERMS,
         command=command,
     )
-    adapter = build_adapter(N_TERMS)
-    show_adapt(run_adapt, job, adapter, as_json=as_json)
+    adapter = build_adapter(job)
+    show_adapt(job, adapter, as_json=as_json)
     if not as_json:
         for line in _describe_words(adapter, job):
             terminal.say(line)

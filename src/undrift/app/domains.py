@@ -21,7 +21,8 @@ from ..inputs import spell_label
 from ..method import check_shares
 from ..results import Label
 from ..text import hash_text
-from .job import AdaptJob, Reading, ShowStage
+from .job import AdaptJob, ShowStage
+from .options import Reading
 from .streams import StreamPath
 from .tables import (
     Style,
@@ -152,6 +153,9 @@ def settle_text(job: AdaptJob) -> AdaptJob:
     Where neither is named, and a target lacks the column of the source, its own only column of text is taken.
     """
     others, first = [job.label, *job.target_labels], (job.sources or job.targets)[0]
+    if job.sources and job.label is None:
+        listed = ", ".join(open_rows(first, job.reading).columns)
+        raise UndriftError(f"Missing option '--label': {first} has the columns {listed}")
     given = tuple(job.text) or (() if job.sources else tuple(job.target_text))
     text = given or find_text(first, job.reading, others)
     target_text = tuple(job.target_text) or text
@@ -374,7 +378,7 @@ def match_shares(job: AdaptJob, classes: Sequence[Any]) -> dict[str, dict[Any, f
     return shares
 
 
-def check_job(job: AdaptJob, *, has_cluster: bool = False) -> None:
+def check_job(job: AdaptJob) -> None:
     """Refuse, before the work starts, options of `adapt` that do not go together, and outputs.
 
     An output is refused that cannot be written or would replace another file.
@@ -382,13 +386,15 @@ def check_job(job: AdaptJob, *, has_cluster: bool = False) -> None:
     n_targets, fault = len(job.targets), None
     n_shares = 0 if job.target_shares == "source" else len(job.target_shares)
     files = [*job.sources, *job.targets, *filter(None, [job.labels])]
-    if has_cluster and any(isinstance(path, StreamPath) for path in (*files, job.out)):
+    if job.out is None and not job.dry_run:
+        fault = "Missing option '--out'."
+    elif job.on_cluster and any(isinstance(path, StreamPath) for path in (*files, job.out)):
         fault = "workers of --device cannot read or write -; give files"
-    elif has_cluster and job.report is not None:
+    elif job.on_cluster and job.report is not None:
         fault = "--report needs the documents here, and a cluster leaves them on workers: drop it"
     elif job.target_shares == "source" and not job.sources:
         fault = "--target-shares same needs a source: add --source FILE, or give the shares"
-    elif job.bridge and has_cluster:
+    elif job.bridge and job.on_cluster:
         fault = "--bridge needs the documents here, and a cluster leaves them on workers: drop --device"
     elif job.bridge and job.teacher is not None:
         fault = "--bridge makes a teacher itself: drop --teacher"
@@ -407,9 +413,10 @@ def check_job(job: AdaptJob, *, has_cluster: bool = False) -> None:
     for path in filter(None, (job.out, job.model, job.distilled, job.report)):
         refuse_overwriting(path, files)
         files.append(path)
-        if path is not job.out:
+        if path is job.out:
+            check_table(path)
+        else:
             check_file(path)
-    check_table(job.out)
 
 
 def _list_files(path: Path) -> list[Path]:

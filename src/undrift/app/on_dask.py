@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
@@ -23,14 +21,13 @@ from ..distributed import (
     Stage,
     assign_workers,
     compute,
-    connect,
     literal,
     n_bytes,
     persist,
     send_model,
     tree_sum,
 )
-from ..errors import UndriftWarning, warn
+from ..errors import record_warnings, warn
 from ..method import MSDAClassifier
 from ..results import Baseline, Comparison, Label
 from ..text import (
@@ -42,11 +39,11 @@ from ..text import (
     hash_text,
     interleave,
 )
-from .adapt import LocalRows, count_mistakes, run_adapt
 from .domains import JobDomain, name_domains, open_rows, parse_label
-from .job import AdaptJob, Reading, ShowStage, ignore_stage
+from .job import AdaptJob, ShowStage
+from .options import Reading
 from .predictions import Predictions, predict_taught
-from .summary import AdaptSummary, compare_words
+from .rows import LocalRows, compare_words, count_mistakes
 from .tables import Table, common_delimiter, join_kinds, list_texts, list_values, shard_paths
 
 sizeof.register(DocumentFrequencies, n_bytes)
@@ -82,8 +79,7 @@ def _survey_shard(
     head: list[str] = []
     keys: list[int] = []
     n_empty = 0
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UndriftWarning)
+    with record_warnings() as caught:
         table = shard.table()
 
         def documents() -> Iterator[str]:
@@ -98,7 +94,6 @@ def _survey_shard(
                 yield from texts
 
         frequencies = vectorizer.frequencies(documents())
-    messages = [str(warning.message) for warning in caught if warning.category is UndriftWarning]
     surveyed = JobDomain(
         shard.path,
         shard.path.name,
@@ -112,7 +107,7 @@ def _survey_shard(
         cells=cells,
         delimiter=table.delimiter,
     )
-    return (surveyed, messages), frequencies
+    return (surveyed, list(map(str, caught))), frequencies
 
 
 def survey_shards(
@@ -153,22 +148,6 @@ def _count_terms(shard: Shard, vectorizer: TermVectorizer) -> sparse.csr_array:
 
 
 HEAD_DOCUMENTS = 20_000  # of each domain, from which the share of unseen words is taken
-
-
-def run_on_cluster(
-    address: str, job: AdaptJob, adapter: TextAdapter, show_stage: ShowStage = ignore_stage
-) -> AdaptSummary:
-    """Do an adapt job on a Dask cluster: ``local``, ``local:N`` or ``tcp://host:port``.
-
-    Workers read the files themselves, under the same absolute paths; predictions are written here.
-    """
-
-    @contextmanager
-    def open_rows_there(job: AdaptJob, adapter: TextAdapter, show_stage: ShowStage) -> Iterator[ClusterRows]:
-        with connect(address):
-            yield ClusterRows(job, adapter.new_vectorizer(), show_stage)
-
-    return run_adapt(job, adapter, show_stage, open_elsewhere=open_rows_there)
 
 
 class ClusterRows(LocalRows):

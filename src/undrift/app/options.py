@@ -4,56 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..errors import UndriftError
-from .job import Reading
-from .streams import DASH
 
 SAME = "same"  # class shares as in the source
 FORMATS = ("csv", "tsv", "jsonl")
 NUMBERS = ("noise", "layers", "n_layers", "C", "ridge", "seed", "random_state")  # settings
 
 
-class Arguments:
-    """Files that came without a name; they fill the options that are missing, in order."""
+@dataclass(frozen=True)
+class Reading:
+    """How files of rows are read and written."""
 
-    def __init__(self, files: Sequence[Path] | None) -> None:
-        self._rest = list(files or [])
-
-    def take(self, option: str, given: Path | None) -> Path:
-        """Return the file of an option: the one given, or the next argument."""
-        return given or self._take_rest(option, 1)[0]
-
-    def take_several(self, option: str, given: Sequence[Path] | None, *, takes_rest: bool) -> list[Path]:
-        """Return the files of an option: those given, or the next argument, or all that are left."""
-        return list(given or self._take_rest(option, len(self._rest) if takes_rest else 1))
-
-    def take_model(self, given: Path | None) -> Path:
-        """Return the file of --model, which a pipe cannot be."""
-        path = self.take("--model", given)
-        if path == DASH:
-            raise UndriftError("--model -: only rows are read or written by -; give a file")
-        return path
-
-    def _take_rest(self, option: str, n: int) -> list[Path]:
-        if not self._rest:
-            raise UndriftError(f"Missing option '{option}' (or the file as an argument)")
-        taken, self._rest = self._rest[:n], self._rest[n:]
-        return taken
-
-    def refuse_rest(self) -> None:
-        """Refuse arguments that no option takes."""
-        if self._rest:
-            names = " ".join(map(str, self._rest))
-            raise UndriftError(f"Got unexpected extra argument{'s' * (len(self._rest) > 1)} ({names})")
+    encoding: str | None = None
+    sheet: str | None = None  # of a spreadsheet that has several
+    skip_bad: bool = False
+    safe_cells: bool = False  # whether cells of CSV output that look like a formula get an apostrophe
+    stream: str | None = None  # format of standard input and output
 
 
-def parse_reading(values: Sequence[str] | None) -> Reading:
+def parse_reading(values: Sequence[str]) -> Reading:
     """Return how files are read, from the values of --format."""
     given: dict[str, Any] = {}
-    for value in [part.strip() for item in values or [] for part in item.split(",")]:
+    for value in [part.strip() for item in values for part in item.split(",")]:
         name, _, setting = value.partition("=")
         if value in FORMATS:
             given["stream"] = value
@@ -71,31 +46,31 @@ def parse_reading(values: Sequence[str] | None) -> Reading:
     return Reading(**given)
 
 
-def parse_settings(values: Sequence[str] | None, known: Sequence[str]) -> dict[str, Any]:
+def parse_settings(values: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
     """Return the parameters of the classifier in values of --set, such as noise=0.5,0.7."""
+
+    def parse(text: str) -> Any:
+        """Return a number, true, false or none as such, and other text as it is."""
+        try:
+            return json.loads("null" if text.lower() == "none" else text.lower())
+        except ValueError:
+            return text
+
     settings: dict[str, Any] = {}
     names = {"layers": "n_layers", "seed": "random_state", **{name: name for name in known}}
-    for value in values or []:
+    for value in values:
         name, sign, text = value.partition("=")
         if not sign or name not in names:
             listed = ", ".join(sorted(set(names) - {"n_layers", "random_state"}))
             raise UndriftError(f"--set {value!r}: write NAME=VALUE; names are {listed}")
-        parts = [_parse_value(part) for part in text.split(",")]
+        parts = [parse(part) for part in text.split(",")]
         if name in NUMBERS and not all(isinstance(part, int | float) for part in parts):
             raise UndriftError(f"--set {value!r}: write a number, or several that are separated by commas")
         settings[names[name]] = parts if len(parts) > 1 else parts[0]
     return settings
 
 
-def _parse_value(text: str) -> Any:
-    """Return a number, true, false or none as such, and other text as it is."""
-    try:
-        return json.loads("null" if text.lower() == "none" else text.lower())
-    except ValueError:
-        return text
-
-
-def parse_merges(values: Sequence[str] | None) -> dict[str, str]:
+def parse_merges(values: Sequence[str]) -> dict[str, str]:
     """Return label -> the class that it is joined into, from values of --merge such as 1,2,3=bad."""
     merges: dict[str, str] = {}
     if not values:
@@ -113,12 +88,11 @@ def parse_merges(values: Sequence[str] | None) -> dict[str, str]:
     return merges
 
 
-def parse_target_shares(values: Sequence[str] | None) -> list[dict[str, float]] | Literal["source"]:
+def parse_target_shares(values: Sequence[str]) -> list[dict[str, float]] | Literal["source"]:
     """Return the class shares of the values of --target-shares; `same` says those of the source."""
-    given = list(values or [])
-    if SAME not in given:
-        return [parse_shares(value) for value in given]
-    if len(given) > 1:
+    if SAME not in values:
+        return [parse_shares(value) for value in values]
+    if len(values) > 1:
         raise UndriftError(f"--target-shares {SAME} is for all targets: give it once, and nothing else")
     return "source"
 

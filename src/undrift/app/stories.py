@@ -1,4 +1,4 @@
-"""Stories of how a target may differ from its source, told where the readings of them disagree."""
+"""Stories of how a target may differ from its source; they are told where its readings disagree."""
 
 from __future__ import annotations
 

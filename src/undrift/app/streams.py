@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ..errors import UndriftError, escape_controls
 from . import terminal
-from .job import AdaptJob, ModelJob
+from .job import AdaptJob, LabelJob, ModelJob
 
 DASH = Path("-")
 AnyJob = TypeVar("AnyJob", bound=AdaptJob | ModelJob)
@@ -42,26 +42,38 @@ def open_streams(job: AnyJob, *, as_json: bool) -> Iterator[AnyJob]:
 
     Standard input is copied to a file, since files are read twice. Standard output is written last.
     """
-    if getattr(job, "report", None) == DASH:
-        raise UndriftError("--report -: only rows are read or written by -; give a file")
-    files = {each.name: _list_paths(getattr(job, each.name)) for each in fields(job)}
-    n_inputs = sum(paths.count(DASH) for name, paths in files.items() if name != "out")
-    has_output = DASH in files["out"] if "out" in files else False
-    _check_streams(job.reading.stream, n_inputs, has_output, as_json)
+    given = {each.name: getattr(job, each.name) for each in fields(job)}
+    for name in ("model", "report", "distilled"):
+        if given.get(name) == DASH:
+            raise UndriftError(f"--{name} -: only rows are read or written by -; give a file")
+    if isinstance(job, LabelJob) and DASH in (job.input, job.labels):
+        raise UndriftError("labels are kept beside the rows: give a file instead of -")
+    n_inputs = sum(list_values(value).count(DASH) for name, value in given.items() if name != "out")
+    has_output, stream = given.get("out") == DASH, job.reading.stream
     if not n_inputs and not has_output:
+        if stream is not None:
+            what = f"--format {stream} is for standard input and output (-)"
+            raise UndriftError(f"{what}: files say it by their names")
         yield job
         return
+    if stream is None:
+        name = "input" if n_inputs else "output"
+        what = f"standard {name} has no name that says its format"
+        raise UndriftError(f"{what}: add --format csv, tsv or jsonl")
+    if n_inputs > 1:
+        raise UndriftError("standard input can be one file only: - is given twice")
+    if has_output and as_json:
+        raise UndriftError("--json and --out - would both write to standard output: drop one")
     with TemporaryDirectory(prefix="undrift-") as folder:
-        source, out = (StreamPath(folder, f"{name}.{job.reading.stream}") for name in ("input", "output"))
+        source, out = (StreamPath(folder, f"{name}.{stream}") for name in ("input", "output"))
         source.title, out.title = "standard input", "standard output"
         if n_inputs:
             with source.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
-        opened: dict[str, Any] = {}
-        for name, paths in files.items():
-            placed = [(out if name == "out" else source) if path == DASH else path for path in paths]
-            if DASH in paths:
-                opened[name] = placed[0] if isinstance(getattr(job, name), Path) else placed
+        opened: dict[str, Any] = {"out": out} if has_output else {}
+        for name, value in given.items():
+            if DASH in list_values(value) and name != "out":
+                opened[name] = source if value == DASH else [source if v == DASH else v for v in value]
         terminal.output.stderr = has_output
         try:
             yield replace(job, **opened)
@@ -70,28 +82,9 @@ def open_streams(job: AnyJob, *, as_json: bool) -> Iterator[AnyJob]:
         _send(out)
 
 
-def _list_paths(value: Any) -> list[Path]:
-    """Return the paths in the value of a field: itself, or those of a list."""
-    values = value if isinstance(value, list) else [value]
-    return [each for each in values if isinstance(each, Path)]
-
-
-def _check_streams(stream: str | None, n_inputs: int, has_output: bool, as_json: bool) -> None:
-    """Refuse more than standard input and output can do."""
-    problem = None
-    if not n_inputs and not has_output:
-        if stream is not None:
-            what = f"--format {stream} is for standard input and output (-)"
-            problem = f"{what}: files say it by their names"
-    elif stream is None:
-        name = "input" if n_inputs else "output"
-        problem = f"standard {name} has no name that says its format: add --format csv, tsv or jsonl"
-    elif n_inputs > 1:
-        problem = "standard input can be one file only: - is given twice"
-    elif has_output and as_json:
-        problem = "--json and --out - would both write to standard output: drop one"
-    if problem:
-        raise UndriftError(problem)
+def list_values(value: Any) -> list[Any]:
+    """Return the values of a list, or the one of another field."""
+    return value if isinstance(value, list) else [value]
 
 
 def _send(path: Path) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
 from ..core import Rows
-from ..errors import UndriftWarning, count, warn
+from ..errors import UndriftWarning, count
 from ..explain import score_contributions
 from ..inputs import gather_rows, spell_label
 from ..method import is_open
@@ -27,12 +28,12 @@ from ..results import (
     tabulate_shares,
     write_class,
 )
-from ..text import FAR_APART, TextAdapter, unseen_share
+from ..text import TextAdapter
 from .distill import DistilledFile
 from .domains import JobDomain
 from .job import AdaptJob
 from .options import SAME
-from .predictions import Counts, Predictions
+from .predictions import Predictions
 from .stories import tell_stories
 from .terminal import describe_file, format_size
 
@@ -42,8 +43,27 @@ EXPLAINED_ROWS, N_WORDS = 10, 5  # that say where and why a student disagrees wi
 FEW_TAUGHT = 400  # labels of a teacher below which the prior decides about their noise
 
 
+class Facts:
+    """Facts of a dataclass, ready for JSON; a field that is None by default is left out where it is None."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return them."""
+        known = {each: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        given = {each.name: v for each, v in known.items() if v is not None or each.default is not None}
+        return dict(json.loads(json.dumps(given, default=_to_plain)))
+
+
+def _to_plain(value: object) -> object:
+    """Return a part of facts in a form that JSON knows."""
+    if isinstance(value, Facts):
+        return value.to_dict()
+    if isinstance(value, PathLike):
+        return str(value)
+    return asdict(value)  # type: ignore[call-overload]
+
+
 @dataclass(frozen=True)
-class FileRows:
+class FileRows(Facts):
     """Rows of a file."""
 
     file: str
@@ -55,18 +75,18 @@ class FileRows:
     @classmethod
     def of(cls, domain: JobDomain) -> FileRows:
         """Count the rows of a domain."""
-        return cls(str(domain.path), domain.n_rows, domain.n_empty, domain.n_bad, domain.n_labelled)
+        return FileRows(str(domain.path), domain.n_rows, domain.n_empty, domain.n_bad, domain.n_labelled)
 
-    def describe(self, text: Sequence[str]) -> str:
+    def say(self, text: Sequence[str]) -> str:
         """Count the rows, those that are empty or could not be read too, and name the text."""
         empty = f", {self.empty:,} empty" if self.empty else ""
         bad = f", {self.bad_rows:,} skipped as unreadable" if self.bad_rows else ""
         return f"{self.file}: {count(self.rows, 'row')}{empty}{bad}, text = {', '.join(text)}"
 
 
-@dataclass(frozen=True)
-class DrySummary:
-    """What a job would read."""
+@dataclass(frozen=True, kw_only=True)
+class DrySummary(Facts):
+    """What a job reads."""
 
     sources: Sequence[FileRows]
     targets: Sequence[FileRows]
@@ -74,63 +94,18 @@ class DrySummary:
     target_text: Sequence[str]
     labels: Mapping[str, int]  # labelled rows of every class
     notes: Sequence[str]
-    warnings: Sequence[str]
+    warnings: Sequence[str] = ()
 
-    def to_dict(self) -> dict[str, object]:
-        """Return everything, ready for JSON."""
-        return asdict(self)
-
-
-def describe_dry(summary: DrySummary) -> Iterator[str]:
-    """Say what would be read, file by file, and that nothing was written."""
-    for file in summary.sources:
-        yield f"Source {file.describe(summary.text)}, {count(file.labelled, 'label')}."
-    yield f"{len(summary.labels)} classes: {list_counts(summary.labels)}."
-    for file in summary.targets:
-        labels = f", {count(file.labelled, 'label')}" if file.labelled else ""
-        yield f"Target {file.describe(summary.target_text)}{labels}."
-    yield from (f"Note: {note}." for note in summary.notes)
-    yield "Nothing was fitted or written (--dry-run)."
-
-
-@dataclass(frozen=True)
-class FitFacts:
-    """The classes, the vocabulary and the settings of a fit."""
-
-    classes: Sequence[Label]
-    vocabulary: int  # terms
-    pivots: int  # terms that the first layer reconstructs
-    tokens: str
-    tokens_reason: str
-    chosen: Mapping[str, float]
-    rule: str
-    n_candidates: int
-    form: str
-
-    @classmethod
-    def of(cls, adapter: TextAdapter) -> FitFacts:
-        """Return the facts of a fitted adapter."""
-        classifier, vectorizer = adapter.classifier_, adapter.vectorizer_
-        n_candidates = len(classifier.selection_results_)
-        return cls(
-            classes=adapter.classes_.tolist(),
-            vocabulary=len(adapter.terms_),
-            pivots=classifier.representation_.layers_[0].coef.shape[1],
-            tokens=vectorizer.tokens_,
-            tokens_reason=vectorizer.tokens_reason_,
-            chosen=dict(classifier.best_params_),
-            rule="source-cv" if n_candidates > 1 else "fixed",
-            n_candidates=n_candidates,
-            form=classifier.representation_.form_,
-        )
-
-
-@dataclass(frozen=True)
-class Bridge:
-    """Languages that sentence vectors carried labels between."""
-
-    source_language: str
-    languages: Mapping[str, str]  # of every target
+    def describe(self, *, is_verbose: bool = False) -> Iterator[str]:
+        """Say what would be read, file by file, and that nothing was written."""
+        for file in self.sources:
+            yield f"Source {file.say(self.text)}, {count(file.labelled, 'label')}."
+        yield f"{len(self.labels)} classes: {list_counts(self.labels)}."
+        for file in self.targets:
+            labels = f", {count(file.labelled, 'label')}" if file.labelled else ""
+            yield f"Target {file.say(self.target_text)}{labels}."
+        yield from (f"Note: {note}." for note in self.notes)
+        yield "Nothing was fitted or written (--dry-run)."
 
 
 @dataclass(frozen=True)
@@ -143,33 +118,8 @@ class ModelFile:
     n_checked: int
 
 
-@dataclass(frozen=True)
-class Scored:
-    """The errors of the baseline and of the predictions on labelled rows of a target, and their classes."""
-
-    errors: Comparison
-    shares: Mapping[str, float] | None = None  # of the classes; None if the labels were learnt, or not scored
-
-    def to_dict(self) -> dict[str, object]:
-        """Return everything, ready for JSON."""
-        shares = {} if self.shares is None else {"labelled_shares": self.shares}
-        if not self.errors.n_rows:
-            return {**shares, "scored": 0, "baseline_error": None, "adapted_error": None}
-        after, gain = self.errors.after, self.errors.gain
-        baseline_distance, mean_distance = self.errors.mean_distances or (None, None)
-        return shares | {
-            "scored": after.n_rows,
-            "baseline_error": self.errors.before.error,
-            "adapted_error": after.error,
-            "adapted_error_interval": [after.low, after.high],
-            "gain_interval": [gain.low, gain.high],
-            "mean_distance": mean_distance,
-            "baseline_distance": baseline_distance,
-        }
-
-
-@dataclass(frozen=True)
-class TeacherSummary:
+@dataclass(frozen=True, kw_only=True)
+class TeacherSummary(Facts):
     """A teacher's labels of a target, its probable mistakes, and the rows where the student disagrees.
 
     With true labels, also the errors of teacher, student and both on the rows that the teacher labelled.
@@ -180,138 +130,276 @@ class TeacherSummary:
     noise: float  # share of labels that look exchanged at random
     n_scored: int
     n_probably_wrong: int | None  # None where labels are too few
-    errors: Mapping[str, float]  # by who predicts
     surest_rows: Sequence[int]  # from 1, where the student disagrees
     words: Sequence[str]  # that decide these
+    teacher_error: float | None = None
+    student_error: float | None = None
+    both_error: float | None = None
 
-    def to_dict(self) -> dict[str, object]:
-        """Return everything, ready for JSON."""
-        known = asdict(self)
-        errors = known.pop("errors")
-        return known | {f"{name}_error": error for name, error in errors.items()}
+    def say(self, target: str) -> str:
+        """Say how many labels the teacher gave and how many are probably wrong."""
+        wrong = "too few to say how many are wrong"
+        if self.n_probably_wrong is not None:
+            wrong = f"about {self.n_probably_wrong:,} probably wrong"
+        line = f"Teacher of {target}: {count(self.n_labels, 'label')}, {wrong}; "
+        line += f"the student disagrees on {count(self.n_disagreeing, 'row')} (teacher_disagrees)."
+        if self.words:
+            surest = self.surest_rows[:3]
+            rows = f"row{'s' if len(surest) > 1 else ''} {', '.join(f'{row:,}' for row in surest)}"
+            line += f" It is surest in {rows}, by the words {', '.join(self.words)}."
+        if self.n_scored:
+            errors = f"teacher {self.teacher_error:.1%}, student {self.student_error:.1%}, both"
+            line += f" Wrong on {count(self.n_scored, 'labelled row')}: {errors} {self.both_error:.1%}."
+        return line
 
 
-@dataclass(frozen=True)
-class TargetSummary:
+@dataclass(frozen=True, kw_only=True)
+class TargetSummary(FileRows):
     """What was read, predicted, expected and measured of a target."""
 
-    file: FileRows
     unseen_share: float | None  # of its words, that the source lacks
-    counts: Counts
+    predicted_shares: Mapping[str, float]
+    unknown_rows: int  # without a known word
     known: Target
-    are_shares_given: bool
+    target_shares_given: bool
     border: str
-    scored: Scored | None = None  # None without a column or file of labels
+    n_doubtful: int | None = None  # left empty by --min-confidence
+    scored: Comparison | None = None  # None without a column or file of labels
+    labelled_shares: Mapping[str, float] | None = None  # None if the labels were learnt, or not scored
     teacher: TeacherSummary | None = None
 
     @property
     def name(self) -> str:
         """Name of the file."""
-        return Path(self.file.file).name
+        return Path(self.file).name
 
     @property
     def errors(self) -> Comparison | None:
         """Mistakes on labelled rows; None where no row could be scored."""
-        return self.scored.errors if self.scored and self.scored.errors.n_rows else None
-
-    @property
-    def has_improved(self) -> bool:
-        """Tell whether labels show that adaptation helped."""
-        return self.errors is not None and self.errors.gain.answer == "yes"
+        return self.scored if self.scored and self.scored.n_rows else None
 
     @property
     def is_undecided(self) -> bool:
         """Tell whether the readings differ, and nobody gave the class shares."""
-        return not self.are_shares_given and is_open(self.known.readings)
-
-    def to_dict(self, *, has_doubtful: bool) -> dict[str, object]:
-        """Return everything, ready for JSON."""
-        return {
-            **asdict(self.file),
-            "unseen_share": self.unseen_share,
-            **(self.scored.to_dict() if self.scored else {}),
-            "predicted_shares": self.counts.predicted_shares,
-            **self.known.to_dict(),
-            "target_shares_given": self.are_shares_given,
-            "border": self.border,
-            "unknown_rows": self.counts.unknown_rows,
-            **({"n_doubtful": self.counts.n_doubtful} if has_doubtful else {}),
-            **({"teacher": self.teacher.to_dict()} if self.teacher else {}),
-        }
-
-
-@dataclass(frozen=True)
-class AdaptSummary:
-    """What a job read, learnt, predicted and wrote."""
-
-    job: AdaptJob
-    sources: Sequence[FileRows]
-    targets: Sequence[TargetSummary]
-    labels: Mapping[str, int]  # labelled rows of every class
-    fit: FitFacts
-    notes: Sequence[str]
-    n_learnt: int | None = None  # labels of the target; None where none should be learnt
-    bridge: Bridge | None = None
-    model_file: ModelFile | None = None
-    distilled: DistilledFile | None = None
-    warnings: Sequence[str] = ()
-    seconds: float = 0.0
+        return not self.target_shares_given and is_open(self.known.readings)
 
     def to_dict(self) -> dict[str, object]:
         """Return everything, ready for JSON."""
-        job = self.job
-        parts = {"bridge": self.bridge, "model_file": self.model_file, "distilled": self.distilled}
-        return {
-            "sources": [{**asdict(file), "unlabelled": file.rows - file.labelled} for file in self.sources],
-            "targets": [
-                target.to_dict(has_doubtful=job.min_confidence is not None) for target in self.targets
-            ],
-            "notes": list(self.notes),
-            "text": list(job.text),
-            "target_text": list(job.target_text),
-            **{
-                name: path and str(path)
-                for name, path in (("out", job.out), ("model", job.model), ("report", job.report))
-            },
-            "labels": dict(self.labels),
-            "updatable": job.updatable,
-            **asdict(self.fit),
-            **({} if self.n_learnt is None else {"n_learnt": self.n_learnt}),
-            **{name: asdict(part) for name, part in parts.items() if part},
-            "warnings": list(self.warnings),
-            "seconds": self.seconds,
+        made = {name: value for name, value in super().to_dict().items() if name not in ("known", "scored")}
+        made |= self.known.to_dict()
+        if self.scored is None:
+            return made
+        if self.errors is None:
+            return made | {"scored": 0, "baseline_error": None, "adapted_error": None}
+        after, gain = self.errors.after, self.errors.gain
+        baseline_distance, mean_distance = self.errors.mean_distances or (None, None)
+        return made | {
+            "scored": after.n_rows,
+            "baseline_error": self.errors.before.error,
+            "adapted_error": after.error,
+            "adapted_error_interval": [after.low, after.high],
+            "gain_interval": [gain.low, gain.high],
+            "mean_distance": mean_distance,
+            "baseline_distance": baseline_distance,
         }
 
+    def say_chance(self, score: Score) -> str:
+        """Say so where predictions are no better than one answer for all rows."""
+        shares = self.labelled_shares or self.known.shares
+        chance = Chance.find(shares, is_balanced=self.border == "balanced")
+        if chance is None or not chance.is_as_good(score.error):
+            return ""
+        return f": no better than chance (always answering {chance.label} is wrong for {chance.error:.1%})"
 
-def compare_words(
-    targets: Sequence[JobDomain], words: Sequence[Counter[str]], tokens: str
-) -> list[float | None]:
-    """Return the share of each target's words that the source lacks; warn where it lacks most.
+    def describe_shares(self) -> Iterator[str]:
+        """Say which classes were predicted, and which shares they were given or estimated to have.
 
-    `words` are those of every source, and then of every target; without a source nothing is compared.
-    """
-    n_sources = len(words) - len(targets)
-    if n_sources < 1:
-        return [None] * len(targets)
-    known = set().union(*words[:n_sources])
-    shares = [unseen_share(counts, known) for counts in words[n_sources:]]
-    for target, share in zip(targets, shares, strict=True):
-        if share > FAR_APART:
-            warn(
-                f"{share:.0%} of the {tokens} of {target.path.name} never occur in the source (overlap "
-                f"{1 - share:.0%}): with so few {tokens} in common, expect little from adaptation; add "
-                "--bridge if they are in different languages",
-                code="far-apart",
+        More than a few classes are told one a line.
+        """
+        head, predicted, shares = f"Class shares of {self.file}", self.predicted_shares, self.known.shares
+        how, interval = ("given", None) if self.target_shares_given else ("estimated", self.known.intervals)
+        is_unknown = interval and all(high - low > 0.9 for low, high in interval.values())
+        if len(predicted) <= MOST_TOLD or is_unknown:
+            said = "the estimate is uncertain" if is_unknown else f"{how} {list_shares(shares, interval)}"
+            yield f"{head}: predicted {list_shares(predicted)}; {said}."
+            return
+        yield f"{head}, predicted and {how}:"
+        yield from tabulate_shares(predicted, shares, interval)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptSummary(DrySummary):
+    """What a job read, learnt, predicted and wrote."""
+
+    targets: Sequence[TargetSummary]
+    out: Path | None
+    model: Path | None
+    report: Path | None
+    updatable: bool
+    classes: Sequence[Label]
+    vocabulary: int  # terms
+    pivots: int  # terms that the first layer reconstructs
+    tokens: str
+    tokens_reason: str
+    chosen: Mapping[str, float]
+    n_candidates: int
+    form: str
+    n_learnt: int | None = None  # labels of the target; None where none should be learnt
+    bridge: Mapping[str, str | Mapping[str, str]] | None = None  # languages of the source and of every target
+    model_file: ModelFile | None = None
+    distilled: DistilledFile | None = None
+    seconds: float = 0.0
+
+    @property
+    def rule(self) -> str:
+        """How settings were chosen."""
+        return "source-cv" if self.n_candidates > 1 else "fixed"
+
+    @property
+    def taught_by(self) -> str:
+        """Labels that the baseline is trained on."""
+        if self.bridge:
+            return "the bridge's labels"
+        return "the source" if self.sources else "the teacher's labels"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything, ready for JSON."""
+        sources = [{**file.to_dict(), "unlabelled": file.rows - file.labelled} for file in self.sources]
+        return super().to_dict() | {"rule": self.rule, "sources": sources}
+
+    def describe(self, *, is_verbose: bool = False) -> Iterator[str]:
+        """Say what a job did, and what to do next."""
+        parts = [f"{file.say(self.text)}, {file.labelled:,} labels" for file in self.sources]
+        if parts:
+            parts[-1] += f" ({list_counts(self.labels)})"
+        yield f"Read {'; '.join([*parts, *(target.say(self.target_text) for target in self.targets)])}."
+        yield from self.describe_bridge()
+        for target in self.targets:
+            yield self.say_error(target)
+            yield from target.describe_shares()
+            if target.n_doubtful is not None:
+                rows = f"{target.n_doubtful:,} of {count(target.rows, 'prediction')}"
+                yield f"Left empty as doubtful (--min-confidence): {rows} for {target.file}."
+            if target.is_undecided:
+                yield from tell_stories(target.known.readings, target.name)
+        yield from self.describe_teachers()
+        for note in self.notes:
+            if not any(warning.startswith(note) for warning in self.warnings):
+                yield f"Note: {note}."
+        yield f"Wrote {', '.join(self._list_outputs())}."
+        if is_verbose:
+            yield from self._describe_details()
+        yield from self._choose_next()
+
+    def describe_bridge(self) -> Iterator[str]:
+        """Say from which language labels came, and what the model reads."""
+        if self.bridge:
+            source, languages = self.bridge["source_language"], self.bridge["languages"]
+            assert isinstance(languages, Mapping)
+            yield (
+                f"Labels came from {source} by sentence vectors; the model reads "
+                f"{' and '.join(dict.fromkeys(languages.values()))} alone. The expected "
+                f"error takes it that the vectors err as on {source}: label some rows to measure it."
             )
-    return [None if share != share else share for share in shares]
+
+    def describe_teachers(self) -> Iterator[str]:
+        """Say of every target that has a teacher how good its labels look."""
+        yield from (target.teacher.say(target.name) for target in self.targets if target.teacher)
+
+    def say_error(self, target: TargetSummary) -> str:
+        """Say in one sentence how many predictions of a target are wrong, measured or expected."""
+        n_learnt, errors = self.n_learnt, target.errors
+        if errors is None:
+            when = f"measured with {count(n_learnt, 'label')}" if n_learnt else "expected without labels"
+            expected = target.known.expected
+            return f"{target.name}: {expected.say()}, {when}{target.say_chance(expected)}."
+        how = ", each predicted without its label" if n_learnt else ""
+        baseline = f"{errors.before.error:.1%} with a linear SVM trained on {self.taught_by}"
+        helped = {"yes": "adaptation helped", "no": "adaptation hurt"}
+        unclear = "too few labels to tell whether adaptation helped"
+        verdict = target.say_chance(errors.after) or f": {helped.get(errors.gain.answer, unclear)}"
+        if errors.mean_distances and len(self.labels) > 2:
+            before, after = errors.mean_distances
+            verdict += f"; on average {after:.2f} away from the label, the SVM {before:.2f}"
+        n_rows = count(errors.n_rows, "labelled row")
+        return f"{target.name}: {errors.after.say()} on {n_rows}{how}, {baseline}{verdict}."
+
+    def _list_outputs(self) -> Iterator[str]:
+        """Name the files that were written, and their sizes; of a model also its parts."""
+        yield describe_file(str(self.out))
+        if file := self.model_file:
+            parts = {name.replace("_", " "): size for name, size in file.parts.items() if size}
+            sizes = ", ".join(f"{name} {format_size(size)}" for name, size in parts.items())
+            learns = "" if self.updatable else "; --updatable adds the training rows to learn labels with"
+            yield f"{self.model} ({format_size(file.bytes)}: {sizes}{learns})"
+        if self.report:
+            yield describe_file(str(self.report))
+        if self.distilled:
+            yield describe_file(self.distilled.out)
+
+    def _describe_details(self) -> Iterator[str]:
+        """Say the rest: the vocabulary, the settings, rows that were left empty."""
+        pivots = f", {self.pivots:,} of them reconstructed" if self.pivots < self.vocabulary else ""
+        yield f"Vocabulary: {self.vocabulary:,} terms of {self.tokens} ({self.tokens_reason}){pivots}."
+        chosen = ", ".join(f"{name} {value:g}" for name, value in self.chosen.items())
+        rule = "fixed" if self.rule == "fixed" else f"{self.rule} over {self.n_candidates}"
+        yield f"Settings: {chosen} ({rule}). Took {self.seconds:.0f} s."
+        if self.n_learnt:
+            yield f"Learnt {count(self.n_learnt, 'label')} of the target too."
+        for target in self.targets:
+            if target.unseen_share is not None:
+                yield f"{target.file}: {target.unseen_share:.0%} of its words are not in the source."
+            if target.unknown_rows:
+                yield f"{target.file}: {target.unknown_rows:,} rows have no known word and no prediction."
+        if self.distilled:
+            yield self.distilled.describe()
+
+    def _choose_next(self) -> Iterator[str]:
+        """Say what to do next, and the command for it: look at the report, label rows, predict new rows."""
+        target, is_scored = self.targets[0], any(each.errors for each in self.targets)
+        model = self.model or (self.distilled and self.distilled.out)
+        if self.report and is_scored:
+            yield f"Next: open {self.report}"
+            return
+        is_open_question = any(target.is_undecided for target in self.targets)
+        if is_open_question:
+            labels = list(target.known.shares)
+            shares = ",".join(f"{label}=..." for label in labels[:MOST_EXAMPLES])
+            shares += f",... for all {len(labels)} classes" if len(labels) > MOST_EXAMPLES else ""
+            yield (
+                f"Do you know the class shares? Add --target-shares {SAME} (as in the source), or numbers: "
+                f"--target-shares {shares}"
+            )
+        if not model:
+            questions = " Five answers there decide between the readings." if is_open_question else ""
+            yield f"Next: add --model FILE --updatable, for `undrift predict` and `undrift label`.{questions}"
+            return
+        domain = ["--domain", target.name] if len(self.targets) > 1 else []
+        if is_scored or not self.model:
+            yield "Next: predict new rows:"
+            command = ["predict", str(model), "NEW.csv", *domain, "--out", "FILE"]
+        else:
+            learn = ", and to learn from them" if self.updatable else ""
+            decide = "answer five questions, which decide between the readings"
+            start = f"Next: {decide}" if is_open_question else "Next: label some rows"
+            yield f"{start}, to measure the error{learn}:"
+            command = ["label", str(model), target.file, *domain]
+        yield f"  {shlex.join(['undrift', *command])}"
+
+
+def list_counts(labels: Mapping[str, int]) -> str:
+    """Write the number of rows of every class, those of ten classes at most."""
+    counts = [f"{write_class(label)} {n:,}" for label, n in sorted(labels.items())]
+    rest = [f"{len(counts) - MOST_LABELS:,} more"] if len(counts) > MOST_LABELS else []
+    return ", ".join([*counts[:MOST_LABELS], *rest])
 
 
 def list_notes(job: AdaptJob, targets: Sequence[JobDomain], adapter: TextAdapter) -> list[str]:
     """Note columns of labels that are ignored or empty, and the doubts that the fit had."""
-    notes = []
+    notes, name_of_labels = [], (job.label or "label").casefold()
     for target in targets:
         name = target.path.name
-        labels = [column for column in target.kinds if column.strip().casefold() == job.label.casefold()]
+        labels = [column for column in target.kinds if column.strip().casefold() == name_of_labels]
         if target.labels is None and labels:
             remedy = f"add --target-label {shlex.quote(labels[0])} to measure the error"
             notes.append(f"{name} has a column {labels[0]!r}: ignored ({remedy})")
@@ -325,7 +413,7 @@ def list_notes(job: AdaptJob, targets: Sequence[JobDomain], adapter: TextAdapter
 def keep_warnings(given: Sequence[UndriftWarning], targets: Sequence[TargetSummary]) -> list[str]:
     """Return every warning once. Warnings about adaptation go if labels show that it helped."""
     dropped = {DIFFERENT}  # stories are told instead
-    if all(target.has_improved for target in targets):
+    if all(target.errors and target.errors.gain.answer == "yes" for target in targets):
         dropped.add("far-apart")
     return list(dict.fromkeys(str(warning) for warning in given if warning.code not in dropped))
 
@@ -341,21 +429,26 @@ def summarize_teacher(
     n_disagreeing, n_exchanged = sum(map(bool, predicted.disagrees)), noise * len(taught)
     truth = target.truth if is_scored and target.n_scored else np.full((target.n_rows, 2), None)
     scored = [i for i in taught if truth[i, 0] is not None]
-    views: dict[str, Sequence[Label] | np.ndarray]
-    views = {"teacher": target.teacher["teacher"], "student": predicted.student, "both": predicted.labels}
-    errors = {}
-    for name, labels in views.items() if scored else ():
+
+    def measure(labels: Sequence[Label] | np.ndarray) -> float | None:
+        if not scored:
+            return None
         wrong = np.array([spell_label(labels[i]) != spell_label(truth[i, 0]) for i in scored])
-        errors[name] = Score.measure(wrong, truth[scored, 1].astype(float)).error
+        return Score.measure(wrong, truth[scored, 1].astype(float)).error
+
     n_wrong = round((n_exchanged + max(n_disagreeing, n_exchanged)) / 2)
+    surest_rows, words = explain_disagreement(adapter, X, target, predicted)
     return TeacherSummary(
-        len(taught),
-        n_disagreeing,
-        noise,
-        len(scored),
-        n_wrong if len(taught) >= FEW_TAUGHT else None,
-        errors,
-        *explain_disagreement(adapter, X, target, predicted),
+        n_labels=len(taught),
+        n_disagreeing=n_disagreeing,
+        noise=noise,
+        n_scored=len(scored),
+        n_probably_wrong=n_wrong if len(taught) >= FEW_TAUGHT else None,
+        surest_rows=surest_rows,
+        words=words,
+        teacher_error=measure(target.teacher["teacher"]),
+        student_error=measure(predicted.student),
+        both_error=measure(predicted.labels),
     )
 
 
@@ -377,194 +470,3 @@ def explain_disagreement(
     order = np.argsort(-parts.round(3), kind="stable")  # terms that always occur together differ by rounding
     words = [adapter.terms_[j] for j in order[:N_WORDS] if parts[j] > 0]
     return [i + 1 for i in surest], words
-
-
-def describe_summary(summary: AdaptSummary, is_verbose: bool = False) -> Iterator[str]:
-    """Say what a job did, and what to do next."""
-    yield _describe_files(summary)
-    yield from describe_bridge(summary)
-    for target in summary.targets:
-        yield describe_error(target, summary)
-        yield from describe_class_shares(target)
-        if summary.job.min_confidence is not None:
-            rows = f"{target.counts.n_doubtful:,} of {count(target.file.rows, 'prediction')}"
-            yield f"Left empty as doubtful (--min-confidence): {rows} for {target.file.file}."
-        if target.is_undecided:
-            yield from tell_stories(target.known.readings, target.name)
-    yield from describe_teachers(summary)
-    for note in summary.notes:
-        if not any(warning.startswith(note) for warning in summary.warnings):
-            yield f"Note: {note}."
-    yield f"Wrote {', '.join(_list_outputs(summary))}."
-    if is_verbose:
-        yield from describe_details(summary)
-    yield from choose_next(summary)
-
-
-def describe_bridge(summary: AdaptSummary) -> Iterator[str]:
-    """Say from which language labels came, and what the model reads."""
-    if summary.bridge:
-        languages = " and ".join(dict.fromkeys(summary.bridge.languages.values()))
-        source = summary.bridge.source_language
-        yield (
-            f"Labels came from {source} by sentence vectors; the model reads {languages} alone. The expected "
-            f"error takes it that the vectors err as on {source}: label some rows to measure it."
-        )
-
-
-def _list_outputs(summary: AdaptSummary) -> Iterator[str]:
-    """Name the files that were written, and their sizes; of a model also its parts, and what it can do."""
-    job, file = summary.job, summary.model_file
-    yield describe_file(str(job.out))
-    if file:
-        sizes = [f"{name.replace('_', ' ')} {format_size(size)}" for name, size in file.parts.items() if size]
-        learns = "" if job.updatable else "; --updatable adds the training rows to learn labels with"
-        yield f"{job.model} ({format_size(file.bytes)}: {', '.join(sizes)}{learns})"
-    yield from (describe_file(str(path)) for path in (job.report, job.distilled) if path)
-
-
-def _describe_files(summary: AdaptSummary) -> str:
-    job = summary.job
-    parts = [f"{file.describe(job.text)}, {file.labelled:,} labels" for file in summary.sources]
-    if parts:
-        parts[-1] += f" ({list_counts(summary.labels)})"
-    parts += [target.file.describe(job.target_text) for target in summary.targets]
-    return f"Read {'; '.join(parts)}."
-
-
-def list_counts(labels: Mapping[str, int]) -> str:
-    """Write the number of rows of every class, those of ten classes at most."""
-    counts = [f"{write_class(label)} {n:,}" for label, n in sorted(labels.items())]
-    rest = [f"{len(counts) - MOST_LABELS:,} more"] if len(counts) > MOST_LABELS else []
-    return ", ".join([*counts[:MOST_LABELS], *rest])
-
-
-def describe_teachers(summary: AdaptSummary) -> Iterator[str]:
-    """Say of every target how many labels the teacher gave, and how many are probably wrong."""
-    for target in summary.targets:
-        said = target.teacher
-        if said is None:
-            continue
-        n_wrong = said.n_probably_wrong
-        wrong = (
-            "too few to say how many are wrong" if n_wrong is None else f"about {n_wrong:,} probably wrong"
-        )
-        line = f"Teacher of {target.name}: {count(said.n_labels, 'label')}, {wrong}; "
-        line += f"the student disagrees on {count(said.n_disagreeing, 'row')} (teacher_disagrees)."
-        if said.words:
-            surest = said.surest_rows[:3]
-            rows = f"row{'s' if len(surest) > 1 else ''} {', '.join(f'{row:,}' for row in surest)}"
-            line += f" It is surest in {rows}, by the words {', '.join(said.words)}."
-        if said.n_scored:
-            errors = [f"{who} {error:.1%}" for who, error in said.errors.items()]
-            line += f" Wrong on {count(said.n_scored, 'labelled row')}: {', '.join(errors)}."
-        yield line
-
-
-def describe_details(summary: AdaptSummary) -> Iterator[str]:
-    """Say the rest: the text, the vocabulary, the settings, predictions left empty, notes."""
-    fit = summary.fit
-    pivots = f", {fit.pivots:,} of them reconstructed" if fit.pivots < fit.vocabulary else ""
-    yield f"Vocabulary: {fit.vocabulary:,} terms of {fit.tokens} ({fit.tokens_reason}){pivots}."
-    chosen = ", ".join(f"{name} {value:g}" for name, value in fit.chosen.items())
-    rule = "fixed" if fit.rule == "fixed" else f"{fit.rule} over {fit.n_candidates}"
-    yield f"Settings: {chosen} ({rule}). Took {summary.seconds:.0f} s."
-    if summary.n_learnt:
-        yield f"Learnt {count(summary.n_learnt, 'label')} of the target too."
-    for target in summary.targets:
-        file, counts = target.file.file, target.counts
-        if target.unseen_share is not None:
-            yield f"{file}: {target.unseen_share:.0%} of its words are not in the source."
-        if counts.unknown_rows:
-            yield f"{file}: {counts.unknown_rows:,} rows have no known word and no prediction."
-    if summary.distilled:
-        yield summary.distilled.describe()
-
-
-def name_labels(summary: AdaptSummary) -> str:
-    """Name the labels that the baseline is trained on."""
-    if summary.bridge:
-        return "the bridge's labels"
-    return "the source" if summary.sources else "the teacher's labels"
-
-
-def describe_error(target: TargetSummary, summary: AdaptSummary) -> str:
-    """Say in one sentence how many predictions of a target are wrong, measured or expected."""
-    n_learnt, errors = summary.n_learnt, target.errors
-    if errors is None:
-        when = f"measured with {count(n_learnt, 'label')}" if n_learnt else "expected without labels"
-        expected = target.known.expected
-        return f"{target.name}: {expected.say()}, {when}{_compare_with_chance(expected, target)}."
-    how = ", each predicted without its label" if n_learnt else ""
-    baseline = f"{errors.before.error:.1%} with a linear SVM trained on {name_labels(summary)}"
-    verdict = (
-        _compare_with_chance(errors.after, target)
-        or {
-            "yes": ": adaptation helped",
-            "no": ": adaptation hurt",
-            "unclear": ": too few labels to tell whether adaptation helped",
-        }[errors.gain.answer]
-    )
-    if errors.mean_distances and len(summary.labels) > 2:
-        before, after = errors.mean_distances
-        verdict += f"; on average {after:.2f} away from the label, the SVM {before:.2f}"
-    n_rows = count(errors.n_rows, "labelled row")
-    return f"{target.name}: {errors.after.say()} on {n_rows}{how}, {baseline}{verdict}."
-
-
-def _compare_with_chance(score: Score, target: TargetSummary) -> str:
-    """Say so where predictions are no better than one answer for all rows."""
-    shares = target.scored.shares if target.scored else None
-    chance = Chance.find(shares or target.known.shares, is_balanced=target.border == "balanced")
-    if chance is None or not chance.is_as_good(score.error):
-        return ""
-    return f": no better than chance (always answering {chance.label} is wrong for {chance.error:.1%})"
-
-
-def describe_class_shares(target: TargetSummary) -> Iterator[str]:
-    """Say which classes were predicted, and which shares they were given or estimated to have.
-
-    More than a few classes are told one a line.
-    """
-    head, shares, known = f"Class shares of {target.file.file}", target.counts.predicted_shares, target.known
-    how, interval = ("given", None) if target.are_shares_given else ("estimated", known.intervals)
-    is_unknown = interval and all(high - low > 0.9 for low, high in interval.values())
-    if len(shares) <= MOST_TOLD or is_unknown:
-        said = "the estimate is uncertain" if is_unknown else f"{how} {list_shares(known.shares, interval)}"
-        yield f"{head}: predicted {list_shares(shares)}; {said}."
-        return
-    yield f"{head}, predicted and {how}:"
-    yield from tabulate_shares(shares, known.shares, interval)
-
-
-def choose_next(summary: AdaptSummary) -> Iterator[str]:
-    """Say what to do next, and the command for it: look at the report, label rows, predict new rows."""
-    job, target, is_scored = summary.job, summary.targets[0], any(each.errors for each in summary.targets)
-    model = job.model or job.distilled
-    if job.report and is_scored:
-        yield f"Next: open {job.report}"
-        return
-    is_open_question = any(target.is_undecided for target in summary.targets)
-    if is_open_question:
-        labels = list(target.known.shares)
-        shares = ",".join(f"{label}=..." for label in labels[:MOST_EXAMPLES])
-        shares += f",... for all {len(labels)} classes" if len(labels) > MOST_EXAMPLES else ""
-        yield (
-            f"Do you know the class shares? Add --target-shares {SAME} (as in the source), or numbers: "
-            f"--target-shares {shares}"
-        )
-    if not model:
-        questions = " Five answers there decide between the readings." if is_open_question else ""
-        yield f"Next: add --model FILE --updatable, for `undrift predict` and `undrift label`.{questions}"
-        return
-    domain = ["--domain", target.name] if len(summary.targets) > 1 else []
-    if is_scored or not job.model:
-        yield "Next: predict new rows:"
-        command = ["predict", str(model), "NEW.csv", *domain, "--out", "FILE"]
-    else:
-        learn = ", and to learn from them" if job.updatable else ""
-        decide = "answer five questions, which decide between the readings"
-        start = f"Next: {decide}" if is_open_question else "Next: label some rows"
-        yield f"{start}, to measure the error{learn}:"
-        command = ["label", str(model), target.file.file, *domain]
-    yield f"  {shlex.join(['undrift', *command])}"

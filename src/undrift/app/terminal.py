@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from rich import markup
 from rich.console import Console
@@ -19,8 +18,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from ..errors import UndriftWarning, escape_controls, wrap_line
+from ..errors import escape_controls, record_warnings, wrap_line
 from .job import Summary
+
+Result = TypeVar("Result")
 
 
 class SafeConsole(Console):
@@ -103,25 +104,22 @@ def show_progress() -> Iterator[Progress]:
 
 
 @contextmanager
-def show_start(verbose: bool | None) -> Iterator[None]:
+def show_start() -> Iterator[None]:
     """Show that a command has started, while it imports its work."""
-    set_verbosity(verbose)
     with show_progress() as progress:
         StageBar(progress)
         yield
 
 
-def run_job(run: Callable[[StageBar], Any], stages: dict[str, float] | None = None) -> Any:
+def run_job(run: Callable[[StageBar], Result], stages: dict[str, float] | None = None) -> Result:
     """Run a job with a progress bar, which follows its fits; then print its warnings."""
     from ..inputs import follow_steps
 
-    with warnings.catch_warnings(record=True) as caught, show_progress() as progress:
-        warnings.simplefilter("always", UndriftWarning)
+    with record_warnings() as caught, show_progress() as progress:
         bar = StageBar(progress, stages)
         with follow_steps(partial(show_layers, bar)):
             result = run(bar)
-    given = [str(item.message) for item in caught if issubclass(item.category, UndriftWarning)]
-    for message in dict.fromkeys(given):
+    for message in dict.fromkeys(map(str, caught)):
         show_warning(message)
     return result
 

@@ -5,7 +5,7 @@ import json
 import re
 import warnings
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,7 @@ from tests.helpers.commands import ADAPT, change_options, check_refused
 from tests.helpers.review_files import read_csv, write_csv
 from undrift import load_model, save_model
 from undrift.app.domains import warn_of_similar
-from undrift.app.job import AdaptJob
-from undrift.app.predictions import Counts
-from undrift.app.summary import AdaptSummary, FileRows, Scored, TargetSummary, describe_error
+from undrift.app.summary import AdaptSummary, FileRows, TargetSummary
 from undrift.results import Comparison, Score, Target
 
 JSON_SHARES = '{"negative": 0.1, "positive": 0.9}'
@@ -227,13 +225,19 @@ def test_adapt_scores_where_the_target_has_labels(folder, undrift, succeed):
 
 def say_error(adapted=None, shares=None, border="error", expected=0.2):
     """Say an error that was measured on 90 rows, or expected without labels."""
-    file = FileRows("a/b.csv", 90, 0, 0, 90)
     known = Target({"no": 0.7, "yes": 0.3}, {}, Score(expected, 0.1, 0.5), {}, [])
     errors = Comparison(90, 90.0, 90.0, wrong_before=54.0, squares_before=54.0)
-    scored = adapted and Scored(replace(errors, wrong_after=90 * adapted, distance_after=np.nan), shares)
-    target = TargetSummary(file, None, Counts(["no", "yes"], np.zeros(2)), known, False, border, scored)
-    summary = AdaptSummary(AdaptJob([], []), [file], [target], {"no": 5, "yes": 5}, fit=None, notes=[])
-    return describe_error(target, summary)
+    target = TargetSummary(
+        **vars(FileRows("a/b.csv", 90, 0, 0, 90)),
+        **dict.fromkeys(("unseen_share", "predicted_shares", "unknown_rows", "target_shares_given")),
+        known=known,
+        border=border,
+        scored=adapted and replace(errors, wrong_after=90 * adapted, distance_after=np.nan),
+        labelled_shares=shares,
+    )
+    facts = dict.fromkeys(each.name for each in fields(AdaptSummary))
+    facts |= {"sources": [target], "targets": [target], "labels": {"no": 5, "yes": 5}}
+    return AdaptSummary(**facts).say_error(target)
 
 
 def test_an_error_of_the_best_single_answer_is_called_chance():
@@ -403,7 +407,7 @@ def test_a_disk_that_fills_up_while_saving(folder, undrift, fail):
 
 def test_out_of_memory_is_one_line(folder, undrift, fail):
     fail(
-        "sklearn.feature_extraction.text.TfidfVectorizer.transform",
+        "undrift.text.terms.TermVectorizer.fit_domains",
         MemoryError("Unable to allocate 74.5 GiB"),
     )
     assert "74.5 GiB" in check_refused(undrift, folder, ADAPT)

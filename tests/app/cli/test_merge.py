@@ -64,7 +64,8 @@ def test_a_mean_distance_is_shown_where_labels_are_numbers(starred, succeed):
 
 def test_a_dry_run_says_what_would_be_read_and_writes_nothing(starred, undrift, succeed, reviews):
     before = {path.name for path in Path.cwd().iterdir()}
-    command = [*change_options(ADAPT, text=None, model="m.safetensors"), *MERGE, "--dry-run"]
+    assert check_refused(undrift, starred, change_options(ADAPT, out=None)) == "Missing option '--out'."
+    command = [*change_options(ADAPT, text=None, model="m.safetensors", out=None), *MERGE, "--dry-run"]
     assert succeed(*command, "--target-label", "truth").splitlines() == [
         "Source books.csv: 100 rows, text = review, 80 labels.",
         "2 classes: bad 40, good 40.",
