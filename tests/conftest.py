@@ -26,12 +26,15 @@ def data_folder() -> Path:
     return Path(folder)
 
 
-# below `tests`: tests that write files, run commands and clusters, about a second each
-SLOW = ("app", "distributed", "test_hostile_models.py")
+# below `tests`: tests that write files and pages, run commands and clusters, or try every device or language
+SLOW = (
+    "app", "distributed", "inputs/test_device.py", "method/test_equal_rows.py",
+    "method/test_lacking_classes.py", "report", "test_hostile_models.py", "text/test_languages.py",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items) -> None:
-    """Mark tests of whole commands, clusters and browsers as slow; skip those of POSIX elsewhere."""
+    """Mark tests of commands, clusters, pages and devices as slow; skip those of POSIX elsewhere."""
     folder = Path(__file__).parent
     for item in items:
         if os.name != "posix" and item.get_closest_marker("posix"):

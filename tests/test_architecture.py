@@ -137,6 +137,7 @@ def test_packages_are_entered_by_their_front_door(path):
         )
 
 
+@pytest.mark.slow
 def test_no_modules_import_each_other():
     """Not even inside functions, and not by way of others."""
     graph = {
@@ -204,6 +205,7 @@ def test_public_packages_export_what_they_say(package):
     assert {f"{package}.{name}" for name in public} == exported(package)
 
 
+@pytest.mark.slow
 def test_packages_export_only_what_others_import():
     """Other packages, tests, or the lab."""
     root = Path(__file__).parents[1]
@@ -246,6 +248,7 @@ def test_importing_undrift_imports_scikit_learn_when_it_is_first_used():
     assert not {name.split(".")[0] for name in loaded} & {"numpy", "scipy", "sklearn", "safetensors"}
 
 
+@pytest.mark.slow
 def test_importing_loads_nothing_optional(modules, foundations):
     roots = {name.split(".")[0] for name in modules}
     assert "sklearn" in roots
@@ -254,6 +257,7 @@ def test_importing_loads_nothing_optional(modules, foundations):
     assert not roots & OPTIONAL - loaded_by_others
 
 
+@pytest.mark.slow
 def test_importing_loads_only_the_core_dependencies(modules, foundations):
     """Beside them only modules of undrift, except those behind an extra, and of the standard library."""
     beyond = {name.split(".")[0] for name in modules - modules_loaded_by(*foundations)}

@@ -163,6 +163,7 @@ def test_contributions_add_up_to_the_score(domains, options):
     assert np.abs(scores).max() > 0.1
 
 
+@pytest.mark.slow
 def test_contributions_are_the_gradient_along_the_way_from_nothing(domains):
     """By a sum over many small steps of differences of the score."""
     model, row = fit_classifier(domains), domains[2][3]

@@ -60,6 +60,7 @@ def resident_bytes(folder: Path) -> int:
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("options", [{}, {"n_pivots": 4, "random_state": 0}])
 def test_spilled_is_streamed_is_in_memory(counts, small_blocks, spill_folder, container, options):
@@ -143,6 +144,7 @@ def test_a_budget_keeps_hidden_rows_out_of_memory(set_limits, rng):
     assert peaks[SpillingMSDA] < 0.6 * hidden_bytes
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs the system's account of memory")
 def test_pages_of_the_temporary_file_are_given_back(rng, spill_folder):
     X = rng.random((40_000, 8))

@@ -66,6 +66,7 @@ def fit(backend, X, n_pivots, **options):
 BACKENDS = ["dense", "torch", "torch dense", "stream", "stream dense", "torch stream", "dask", "torch dask"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.6, 0.005])
 @pytest.mark.parametrize(("n", "d", "n_pivots", "form"), LIMITS)
 def test_every_backend_learns_the_layers_of_numpy(n, d, n_pivots, form, noise):

@@ -36,6 +36,7 @@ CONFIGURATIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:after the first layer:undrift.UndriftWarning")  # means of 100
 @parametrize_with_checks(CONFIGURATIONS, expected_failed_checks=lambda estimator: UNWEIGHTED)
 def test_keeps_scikit_learns_contract(estimator, check):

@@ -227,6 +227,7 @@ def test_labels_count_less_in_intervals(labelled, rng, n_classes):
     assert (np.ptp(few.shares_interval, axis=1) > np.ptp(whole.shares_interval, axis=1)).all()
 
 
+@pytest.mark.slow
 def test_intervals_of_shares_hold_after_random_labels(rng, n_classes):
     """Labels of rows drawn from a mixture that is off by its own prior: 90% intervals hold, at 30 labels."""
     held = []

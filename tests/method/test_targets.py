@@ -250,6 +250,7 @@ def test_labels_that_cannot_be_learnt_and_readings_that_differ_are_said(rng):
     assert "not-learnable" not in doubts
 
 
+@pytest.mark.slow
 def test_rows_of_another_length_are_warned_of_and_scaling_helps():
     """Images of three digits, those of the target with a quarter of the exposure."""
     images = load_digits(n_class=3)
@@ -284,6 +285,7 @@ def test_a_class_that_readings_see_very_differently_is_named_in_python_too(fitte
 # -- shapes of problems --
 
 
+@pytest.mark.slow
 def test_a_class_that_the_target_lacks_is_told_and_not_invented():
     (X, y), (Z, z) = draw(240, (0.4, 0.3, 0.3), 1), draw(200, (0.5, 0.5, 0.0), 2)
     X[np.arange(240), y] += 2
@@ -300,6 +302,7 @@ def test_a_class_that_the_target_lacks_is_told_and_not_invented():
     assert np.mean(model.predict(Z) != z) < 0.1
 
 
+@pytest.mark.slow
 def test_probabilities_of_three_classes_are_calibrated():
     (X, y), (Z, z) = draw(500, (0.4, 0.3, 0.3), 1), draw(900, (0.3, 0.4, 0.3), 2, shift=0.3)
     p = make().fit(X, y, Z).predict_proba(Z)
@@ -310,6 +313,7 @@ def test_probabilities_of_three_classes_are_calibrated():
         assert abs(sure[part].mean() - right[part].mean()) < 0.12
 
 
+@pytest.mark.slow
 def test_stars_do_not_collapse_into_the_ends():
     """Words of a star are also in reviews of the stars beside it; few reviews have the middle ones."""
     rng, shares = np.random.default_rng(0), [0.26, 0.16, 0.16, 0.15, 0.27]

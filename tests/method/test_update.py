@@ -369,6 +369,7 @@ def test_rows_that_were_asked_for_measure_the_error_by_their_weights():
     assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(len(errors)) + 1e-9
 
 
+@pytest.mark.slow
 def test_a_mean_over_drawn_rows_has_no_bias(rng):
     """Doubtful rows are drawn more often, one after another; the weighted mean is that of all rows."""
     doubts = rng.uniform(0.02, 0.5, size=30)
