@@ -2,7 +2,7 @@
 
     python lab/scripts/measure.py FOLDER --device cuda --jobs 8 --seconds 580 --plans full
     python lab/scripts/measure.py FOLDER --kind cpu --jobs 2 --seconds 580
-    for plan in full kinds small dimensions multi balance; do
+    for plan in full kinds small dimensions multi balance teachers; do
         undrift-lab merge lab/results/$plan.jsonl FOLDER/$plan-*.jsonl --out lab/results/$plan.jsonl
     done
 
@@ -62,6 +62,7 @@ def list_runs() -> list[Run]:
     runs += [Run("small", "shipped,inductive", OURS), Run("multi", "20000 terms,inductive", OURS)]
     shares = ("amazon .10,amazon .20", "amazon .35,amazon .50", "amazon .65,amazon .80", "amazon .90")
     runs += [Run("balance", variants, "undrift,oracle") for variants in (*shares, "fdu-mtl*")]
+    runs.append(Run("teachers", "*", "undrift,undrift+teacher", threads=4))
     runs.append(Run("full", "authors,main", "svm", kind="cpu", threads=8))
     runs.append(Run("kinds", "*", PEERS, kind="cpu", threads=16))
     return runs

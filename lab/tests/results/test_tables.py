@@ -95,6 +95,8 @@ def test_a_teacher_stands_beside_what_it_taught():
     ]
     records[-1]["transfer_error"] = 0.17
     table = show("teachers", records)
+    alone = show("teachers", [r for r in records if r["method"] == "minilm-finetuned"])
+    assert cells(alone)[2] == ["x", "2", "no record", "15.0", "no record", ""]
     assert "| x | 2 | 20.0 | 15.0 | 13.5 | +2.0 |" in table
     assert "Version 4 of undrift." in table
 

@@ -120,7 +120,7 @@ def teachers_table(frame: pd.DataFrame) -> str:
     for variant, own in frame.groupby("variant", sort=False):
         parts = {method: own[own["method"] == method] for method in TAUGHT}
         gaps = average_tasks(parts["undrift+teacher"]) - average_tasks(parts["minilm-finetuned"])
-        cells = [format_points(mean_over_tasks(part)) for part in parts.values()]
+        cells = [format_points(mean_over_tasks(part)) or "no record" for part in parts.values()]
         rows.append([str(variant), str(own["task"].nunique()), *cells, format_points(gaps.max(), "+.1f")])
     names = ["corpus", "tasks", *TAUGHT.values(), "worst task, points"]
     notes = (
