@@ -48,7 +48,7 @@ def test_docstrings_are_complete(name):
 
 INTERNAL = [  # methods of MSDAClassifier that other packages of the library call
     "fill_unknown", "find_readings", "find_target", "list_labelled", "list_priors", "list_rows",
-    "make_problem", "make_settings", "scores_to_proba", "weigh",
+    "make_problem", "make_settings", "predict_kept", "recall", "scores_to_proba", "weigh",
 ]  # fmt: skip
 
 

@@ -227,13 +227,13 @@ def test_centres_are_scored_over_all_layers(rng):
     ],
 )
 def test_pivots_are_limited_by_rows(most, d, n_rows, memory, expected):
-    assert limit_pivots(LayerSettings(most_pivots=most), d, n_rows, memory) == expected
+    assert limit_pivots(LayerSettings(), most, d, n_rows, memory) == expected
 
 
 @pytest.mark.parametrize("d", [5000, 20_000, 100_000])
 def test_pivots_are_limited_by_memory(d):
     """Layers and systems take half of it."""
-    p = limit_pivots(LayerSettings(most_pivots=10**6), d, 10**6, 2e9)
+    p = limit_pivots(LayerSettings(), 10**6, d, 10**6, 2e9)
     numbers = [d * p, *[p * p] * 4, *[p * p] * 4]  # layers, and what solving the largest system holds
     assert 0.99e9 < 4 * sum(numbers) <= 1e9
 
@@ -243,7 +243,7 @@ class FewPivots(MSDAClassifier):
 
     def make_settings(self):
         settings = super().make_settings()
-        return replace(settings, layers=replace(settings.layers, most_pivots=8, least_pivots=1))
+        return replace(settings, layers=replace(settings.layers, most_pivots=8))
 
 
 @pytest.mark.parametrize(("n_pivots", "most"), [("auto", 8), ("few", 4), ("many", 13)])

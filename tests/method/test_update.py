@@ -96,11 +96,11 @@ def test_a_loaded_model_and_its_copies_read_every_row_once(tmp_path):
     loaded = load_model(tmp_path / "model")
     before, expected = loaded.predict_proba(Z), loaded.predict(Z)
     loaded.representation_.layers_, read = watch_layers(loaded.representation_.layers_)
-    recalled = loaded.recall().recall()
+    assert loaded.recall() is loaded.recall()
     assert_array_equal(loaded.predict_kept(), expected)
     assert read == [len(X) + len(Z)] * 2
     read.clear()
-    updated = [copy(recalled).update(new[:n], z_new[:n]) for n in (6, 9)]
+    updated = [copy(loaded).update(new[:n], z_new[:n]) for n in (6, 9)]
     assert read == [6, 6, 9, 9]
     assert_array_equal(loaded.predict_proba(Z), before)
     for n, each in zip((6, 9), updated, strict=True):

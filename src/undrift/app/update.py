@@ -63,7 +63,7 @@ def _take_labels(
     """Learn the labels in a file, and measure the error on them by cross-fitting."""
     assert job.labels is not None
     show_stage(f"reading {job.labels.name}", None)
-    classifier, merges = adapter.classifier_.recall(), adapter.facts_.get("merges")
+    classifier, merges = adapter.classifier_, adapter.facts_.get("merges")
     given = read_labels(
         open_rows(job.labels, job.reading), text, [job.label], adapter.classes_.tolist(), merges
     )
@@ -71,6 +71,7 @@ def _take_labels(
     if not X.nnz:
         raise TableError(f"{job.labels}: no labelled text has a word that the model knows")
     labels = TrainingLabels.of_target(target, X, given)
+    classifier.recall()  # so that its copies read no row again
     before = classifier
     if len(classifier.list_labelled(target)[1]):  # it may have learnt these labels before
         before = copy.copy(classifier).update(X, np.full(X.shape[0], None), target=target)

@@ -100,16 +100,6 @@ class Facts:
         return replace(self, taught=taught)
 
 
-def match_labelled(anchors: Anchors, X: Rows) -> np.ndarray:
-    """Return the labelled anchor that equals each row, -1 where none does; equal ones take turns."""
-    n, places = anchors.n_labelled, dict[RowKey, list[int]]()
-    labelled = to_host(anchors.X)[:n].astype(X.dtype)
-    for i, key in enumerate(list_row_keys(labelled, np.zeros(n, dtype=int))):
-        places.setdefault(key, []).insert(0, i)
-    found = [places.get(key, [-1]) for key in list_row_keys(X, np.zeros(X.shape[0], dtype=int))]
-    return np.array([equal.pop() if len(equal) > 1 else equal[0] for equal in found], dtype=int)
-
-
 def set_labels(anchors: Anchors, X: Rows, domain: np.ndarray, codes: np.ndarray) -> Anchors:
     """Return anchors with labels of target rows added, changed, or, where `UNLABELLED`, withdrawn.
 

@@ -389,7 +389,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
     def predict_kept(self, target: Name | None = None) -> np.ndarray:
         """Predict the rows of `list_rows`; none is read again after a fit, an update or `recall`."""
         k = self.find_target(target)
-        p = self._recall().verdict.mix(k - self.n_sources_)
+        p = self.recall().verdict.mix(k - self.n_sources_)
         p = shift_probabilities(p, self.model_.shift[k])
         return self.classes_[self._weigh_classes(p, k).argmax(axis=1)]
 
@@ -417,7 +417,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         p : ndarray of shape (n, n_classes)
             Class probabilities; NaN for these rows.
         """
-        codes, p = predict_held_out(self._recall(), to_host(self._check_input(X)))
+        codes, p = predict_held_out(self.recall(), to_host(self._check_input(X)))
         y = self.classes_.astype(object)[codes]
         y[codes == UNLABELLED] = None
         return y, p
@@ -543,19 +543,8 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
             rows, weights = choose_for_predictions(*given, n, n_questions, rng)
         return (free[rows], weights) if return_weights else free[rows]
 
-    def recall(self) -> Self:
-        """Read the kept rows of a loaded model again, which `update` of it and of its copies then need not.
-
-        Returns
-        -------
-        MSDAClassifier
-            Itself; its predictions stay.
-        """
-        self._recall()
-        return self
-
-    def _recall(self) -> Fitted:
-        """Return the fit of the kept rows, from this session if it has one."""
+    def recall(self) -> Fitted:
+        """Return the fit of the kept rows; of a loaded model they are read again, once for all its copies."""
         if self._last is None:
             none = np.zeros(0, dtype=int)
             self._last = self._learn(to_host(self._check_memory().anchors.X)[:0], none, none)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import Form, Layer, NotPositiveDefinite, PivotSplit, Rows, primal_weights
 from ..inputs import Place, check_count, check_noise, check_positive, choose_place, to_host, track_steps
-from .anchors import Anchors, Facts, Seed, draw_anchors, match_labelled, set_labels
+from .anchors import Anchors, Facts, Seed, draw_anchors, set_labels
 from .judge import Verdict, judge
 from .layers import Learning, Level, Stack, count_pivots, extend_level, grow_levels, learn_layers, read_level
 from .model import Model
@@ -87,10 +87,6 @@ class Memory:
     form: Form  # of the first layer
     C: float
 
-    def stack(self, layers: Sequence[Layer]) -> Stack:
-        """Return the stack with its layers."""
-        return Stack(tuple(layers), tuple(self.means), tuple(self.shares), self.origin)
-
 
 @dataclass(frozen=True)
 class Fitted:
@@ -120,26 +116,8 @@ def fit_problem(
     the settings. Other layers than those of `learn_layers` may be given as `learning`.
     """
     anchors = draw_anchors(problem, settings.anchors, seed)
-    facts = Facts.of(problem, anchors, seed)
+    facts, folds = Facts.of(problem, anchors, seed), None
     grid = grid or Grid.of(settings.layers)
-    settings = replace(settings, layers=replace(settings.layers, n_layers=max(grid.depths)))
-    with place.set_precision():
-        learnt = _learn(problem, anchors, settings, place, grid, learning, seed, verbose)
-        return _fit_above(anchors, learnt, learnt.best["C"], facts, settings, place)
-
-
-def _learn(
-    problem: Problem,
-    anchors: Anchors,
-    settings: Settings,
-    place: Place,
-    grid: Grid,
-    learning: Learning | None,
-    seed: Seed,
-    verbose: bool,
-) -> Learnt:
-    """Learn the layers of every noise level, and choose the best candidate."""
-    folds = None
     if grid.n_candidates > 1:
         folds = anchors.draw_folds(settings.anchors.n_folds, seed)
         if folds is None:
@@ -147,13 +125,16 @@ def _learn(
                 "choosing among candidates needs at least 2 labelled rows of every class; "
                 "give single values for noise, n_layers and C, or label more rows"
             )
-    depth, width = max(grid.depths), count_pivots(problem, settings.layers) or anchors.X.shape[1]
-    n_entries = anchors.X.shape[0] * width * depth
-    keeps_hidden = grid.n_candidates == 1 and n_entries <= settings.anchors.kept_entries
-    learning = learning or learn_layers(problem, settings.layers, place, seed, grid.noises)
-    levels = grow_levels(problem, anchors, learning, grid.depths, place, keeps_hidden=keeps_hidden)
-    steps = track_steps(levels, len(grid.noises) * depth, verbose=verbose)
-    return choose_level(steps, anchors, grid.Cs, folds, learning.split)
+    depth = max(grid.depths)
+    settings = replace(settings, layers=replace(settings.layers, n_layers=depth))
+    width = count_pivots(problem, settings.layers) or anchors.X.shape[1]
+    keeps_hidden = folds is None and anchors.X.shape[0] * width * depth <= settings.anchors.kept_entries
+    with place.set_precision():
+        learning = learning or learn_layers(problem, settings.layers, place, seed, grid.noises)
+        levels = grow_levels(problem, anchors, learning, grid.depths, place, keeps_hidden=keeps_hidden)
+        steps = track_steps(levels, len(grid.noises) * depth, verbose=verbose)
+        learnt = choose_level(steps, anchors, grid.Cs, folds, learning.split)
+        return _fit_above(anchors, learnt, facts, settings, place)
 
 
 def choose_level(
@@ -197,7 +178,6 @@ def refuse_large(C: float) -> Iterator[None]:
 def _fit_above(
     anchors: Anchors,
     learnt: Learnt,
-    C: float,
     facts: Facts,
     settings: Settings,
     place: Place,
@@ -207,7 +187,7 @@ def _fit_above(
 
     `last` is a fit of the same rows with other labels of targets: what does not depend on these serves again.
     """
-    level, stack = learnt.level, learnt.level.stack
+    level, stack, C = learnt.level, learnt.level.stack, learnt.best["C"]
     with refuse_large(C):
         if last:
             evidence = replace(last.evidence, anchors=anchors)
@@ -242,8 +222,8 @@ def learn_labels(
         if last is None:
             n_entries = anchors.X.shape[0] * sum(len(layer.intercept) for layer in layers)
             keeps_hidden = n_entries <= settings.anchors.kept_entries
-            given = anchors, memory.stack(layers), memory.noise, memory.form, place
-            level = read_level(*given, keeps_hidden=keeps_hidden)
+            stack = Stack(tuple(layers), tuple(memory.means), tuple(memory.shares), memory.origin)
+            level = read_level(anchors, stack, memory.noise, memory.form, place, keeps_hidden=keeps_hidden)
             candidate = Candidate(noise=memory.noise, n_layers=len(layers), C=memory.C, score=float("nan"))
             learnt = Learnt(level, candidate, [candidate])
         else:
@@ -251,7 +231,7 @@ def learn_labels(
             if len(anchors.codes) > len(last.memory.anchors.codes):
                 learnt = replace(learnt, level=extend_level(learnt.level, anchors, place))
                 last = None
-        return _fit_above(anchors, learnt, memory.C, facts, settings, place, last)
+        return _fit_above(anchors, learnt, facts, settings, place, last)
 
 
 def list_unlabelled(memory: Memory | None, X: Rows, domain: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
@@ -273,10 +253,15 @@ def list_unlabelled(memory: Memory | None, X: Rows, domain: np.ndarray) -> tuple
 def predict_held_out(last: Fitted, X: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes of labelled rows of the source, and probabilities that have not seen these labels.
 
-    Rows that are not among them are `UNLABELLED`, and have NaN.
+    Rows that are not among them are `UNLABELLED`, and have NaN. Equal ones take turns.
     """
     anchors, held_out = last.memory.anchors, last.evidence.held_out
-    place = match_labelled(anchors, X)
+    n, places = anchors.n_labelled, dict[RowKey, list[int]]()
+    labelled = to_host(anchors.X)[:n].astype(X.dtype)
+    for i, key in enumerate(list_row_keys(labelled, np.zeros(n, dtype=int))):
+        places.setdefault(key, []).insert(0, i)
+    found = [places.get(key, [-1]) for key in list_row_keys(X, np.zeros(X.shape[0], dtype=int))]
+    place = np.array([equal.pop() if len(equal) > 1 else equal[0] for equal in found], dtype=int)
     is_known = place >= 0
     codes = np.where(is_known, anchors.codes[place], UNLABELLED)
     return codes, np.where(is_known[:, None], held_out[place], np.nan)

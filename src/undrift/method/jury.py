@@ -101,7 +101,9 @@ def estimate(
     guesses, told = (p / prior).argmax(axis=1), (labelled / prior).argmax(axis=1)
     doubt, labelled_doubt = 1 - p[np.arange(len(p)), guesses], 1 - labelled[np.arange(len(told)), told]
     corrected, low, high = _correct_doubt(doubt, labelled_doubt, told != codes, settings)
-    confusion = _confuse(p, guesses, doubt, corrected)
+    is_guess = guesses[:, None] == np.arange(p.shape[1])
+    rest = p * (corrected / np.maximum(doubt, _LEAST))[:, None]  # other classes share a doubt as before
+    confusion = np.where(is_guess, 1 - corrected[:, None], rest).T @ is_guess / len(p)
     return Estimate(shares, ends, float(corrected.mean()), low, high, confusion)
 
 
@@ -137,17 +139,6 @@ def fit_correction(
         if np.abs(step).max() < 1e-8:
             return correction, np.linalg.inv(curvature)
         correction = correction + step / max(1.0, np.abs(step).max() / 2)
-
-
-def _confuse(p: np.ndarray, guesses: np.ndarray, doubt: np.ndarray, corrected: np.ndarray) -> np.ndarray:
-    """Return the share of rows by true and predicted class, where the doubts of rows are corrected.
-
-    The other classes of a row share its doubt as before.
-    """
-    is_guess = guesses[:, None] == np.arange(p.shape[1])
-    factor = corrected / np.maximum(doubt, _LEAST)
-    p = np.where(is_guess, 1 - corrected[:, None], p * factor[:, None])
-    return p.T @ is_guess / len(p)
 
 
 def _correct_doubt(

@@ -88,11 +88,11 @@ def count_pivots(problem: Problem, settings: LayerSettings) -> int | None:
         return None if given is None else check_pivots(given, d)
     check_choice(given, "n_pivots", tuple(PIVOT_CHOICES))
     most = round(PIVOT_CHOICES[given] * settings.most_pivots)
-    limit = limit_pivots(replace(settings, most_pivots=most), d, sum(problem.sizes), half_of_memory())
+    limit = limit_pivots(settings, most, d, sum(problem.sizes), half_of_memory())
     return None if limit >= d else limit
 
 
-def limit_pivots(settings: LayerSettings, d: int, n_rows: int, memory: float) -> int:
+def limit_pivots(settings: LayerSettings, most: int, d: int, n_rows: int, memory: float) -> int:
     """Return the largest number of pivots that the rows can use and the memory can hold.
 
     Layers of p pivots, the first of d features, and the systems that they solve are
@@ -100,8 +100,8 @@ def limit_pivots(settings: LayerSettings, d: int, n_rows: int, memory: float) ->
     """
     n_squares = settings.n_layers + 3
     fitting = int((np.sqrt(d**2 + n_squares * memory / 2) - d) / (2 * n_squares))
-    useful = max(settings.least_pivots, settings.pivots_per_row * n_rows)
-    return max(1, min(settings.most_pivots, fitting, useful))
+    useful = max(settings.most_pivots // 2, settings.pivots_per_row * n_rows)
+    return max(1, min(most, fitting, useful))
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,6 @@ class Stack:
     means: tuple[np.ndarray, ...]  # of every depth, (n_domains, d_t): the centres
     shares: tuple[float, ...]  # of every depth, the factor of its inner products
     origin: np.ndarray  # (n_domains,) weights of the centres: their mean is where centres are measured from
-
-    def grow(self, layer: Layer, means: np.ndarray, share: float) -> Stack:
-        """Return the stack with one more layer."""
-        return Stack((*self.layers, layer), (*self.means, means), (*self.shares, share), self.origin)
 
 
 @dataclass(frozen=True)
@@ -161,7 +157,7 @@ def grow_levels(
     totals = [X.total(moments) if on_cluster(X) else moments(X) for X in problem.rows.values()]
     means, share = reader.measure(anchors.X, totals)
     bottom = Stack((), (means,), (share,), reader.origin)
-    first = start_gram(place.move_rows(anchors.X), domain, bottom)
+    first = start_gram(place.move_rows(anchors.X), domain, reader.origin, means, share)
     noises = list(learning.by_noise)
     for noise, layers in learning.by_noise.items():
         folded = first if noise == noises[-1] else first + 0
@@ -172,8 +168,11 @@ def grow_levels(
             form = form or grown.form
             depth = len(stack.layers) + 1
             H, totals = reader.read(grown, is_last=depth == max(depths))
-            stack = stack.grow(grown.layer, *reader.measure(H, totals))
-            folded = add_layer(folded, H, domain, stack)
+            means, share = reader.measure(H, totals)
+            folded = add_layer(folded, H, domain, reader.origin, means, share)
+            stack = Stack(
+                (*stack.layers, grown.layer), (*stack.means, means), (*stack.shares, share), stack.origin
+            )
             if keeps_hidden:
                 hidden.append((H[: len(domain)],))
             del H
@@ -189,12 +188,14 @@ def read_level(
 ) -> Level:
     """Return the level of layers that were learnt before; `keeps_hidden` as for `grow_levels`."""
     rows, domain, kept = place.move_rows(anchors.X), anchors.domain, list[tuple[Array]]()
-    folded = start_gram(rows, domain, replace(stack, means=stack.means[:1], shares=stack.shares[:1]))
-    for depth, hidden in enumerate(hidden_rows(place.move_layers(stack.layers), rows), start=1):
+    folded = start_gram(rows, domain, stack.origin, stack.means[0], stack.shares[0])
+    layers = place.move_layers(stack.layers)
+    for hidden, means, share in zip(
+        hidden_rows(layers, rows), stack.means[1:], stack.shares[1:], strict=True
+    ):
         H = array_ops(hidden).empty_like(hidden, (len(domain) + len(stack.origin), hidden.shape[1]))
         H[: len(domain)] = hidden
-        part = replace(stack, means=stack.means[: depth + 1], shares=stack.shares[: depth + 1])
-        folded = add_layer(folded, H, domain, part)
+        folded = add_layer(folded, H, domain, stack.origin, means, share)
         kept += [(H[: len(domain)],)] if keeps_hidden else []
     gram = Gram(array_ops(folded).unfold(folded), anchors.n_labelled, domain)
     return Level(noise, stack, gram, form, tuple(kept) if keeps_hidden else None)
@@ -234,26 +235,27 @@ def _add_centres(X: Rows, means: np.ndarray) -> Rows:
     return stack_rows([X, added])
 
 
-def start_gram(X: Rows, domain: np.ndarray, stack: Stack) -> Array:
+def start_gram(X: Rows, domain: np.ndarray, origin: np.ndarray, means: np.ndarray, share: float) -> Array:
     """Return the inner products at the input, folded."""
-    means, ops = stack.means[0], array_ops(X)
-    centres, owner = _find_centres(means, domain, stack.origin)
+    ops = array_ops(X)
     with ops.full_precision():
-        K = domain_centred_gram(_add_centres(X, means), centres, owner)
-    K *= stack.shares[0]
+        K = domain_centred_gram(_add_centres(X, means), *_find_centres(means, domain, origin))
+    K *= share
     return ops.fold(K)
 
 
-def add_layer(folded: Array, H: Array, domain: np.ndarray, stack: Stack) -> Array:
-    """Add the inner products of the deepest layer of a stack to folded ones, in their memory.
+def add_layer(
+    folded: Array, H: Array, domain: np.ndarray, origin: np.ndarray, means: np.ndarray, share: float
+) -> Array:
+    """Add the inner products after a layer to folded ones, in their memory.
 
     `H` has the anchors and one more row for each domain. It is overwritten by them less what is subtracted.
     """
-    ops, n, means = array_ops(H), len(domain), stack.means[-1]
-    H[n:] = ops.like(means, H)
-    centres, owner = _find_centres(means, domain, stack.origin)
+    ops = array_ops(H)
+    H[len(domain) :] = ops.like(means, H)
+    centres, owner = _find_centres(means, domain, origin)
     with ops.full_precision():  # so that no rounding makes the matrix indefinite
-        return add_domain_centred_gram(folded, H, centres, owner, stack.shares[-1])
+        return add_domain_centred_gram(folded, H, centres, owner, share)
 
 
 def _find_centres(means: np.ndarray, domain: np.ndarray, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

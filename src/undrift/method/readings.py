@@ -17,6 +17,7 @@ from scipy.optimize import brentq
 from sklearn.linear_model import LogisticRegression
 
 from ..core import Array, Rows, array_ops, shifted_solve
+from ..errors import warn
 from ..inputs import to_host
 from .anchors import Anchors, Facts, class_directions
 from .least_squares import Conditioned, Gram, LeastSquares, multiply
@@ -34,12 +35,13 @@ from .scores import (
 )
 from .settings import Settings
 from .stories import SOURCE_ONLY, Story
-from .teacher import Lesson, learn_lesson, measure_size, warn_of_contradiction
+from .teacher import Lesson, learn_lesson, measure_size
 
 _MOST_STEPS, _TOLERANCE = 1_000, 1e-6  # of logistic regression
 # Scores of the directions add up to zero over the classes, but for the rounding of float32. Directions that
 # scores hardly tell apart, by this part of the others, would be followed a thousand class distances far.
 _LEAST_SLOPE = 1e-3
+_LEAST_AGREEMENT = 0.4  # area under the ROC curve of the source's scores for a teacher's classes
 _FARTHEST = 8.0  # logarithm of the factor by which a teacher's doubt changes a temperature, at most
 
 
@@ -127,7 +129,14 @@ def _learn_lessons(evidence: Evidence, gram: Gram, settings: Settings) -> list[d
         )
         if facts.has_source:
             for words in told.values():
-                warn_of_contradiction(measure_auc(raw[words.taught], words.codes[words.taught]), name)
+                auc = measure_auc(raw[words.taught], words.codes[words.taught])
+                if auc < _LEAST_AGREEMENT:
+                    warn(
+                        f"the teacher contradicts the source in {name!r}: scores of the source order its "
+                        f"classes with an area under the ROC curve of {auc:.2f}, where 0.5 is chance; do the "
+                        "labels mean the same?",
+                        code="teacher-contradicts",
+                    )
     return lessons
 
 

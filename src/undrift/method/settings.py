@@ -18,8 +18,7 @@ class LayerSettings:
     ridge: float = 1e-5  # the paper's
     C: float = 1.0  # weight of the squared errors, for inner products of mean square norm 1
     n_pivots: int | Literal["auto", "few", "many"] | None = "auto"  # features that layer 1 reconstructs
-    most_pivots: int = 5_000  # with "auto"
-    least_pivots: int = 2_500
+    most_pivots: int = 5_000  # with "auto"; of few rows half as many, at least
     pivots_per_row: int = 4  # fewer rows need fewer pivots, though not in proportion
 
 
@@ -90,8 +89,7 @@ class TeacherSettings:
     most_trust: float = 1.75  # weight of a teacher against a student, in units of their root mean squares
     full_trust: float = 2.25  # log odds of a right label, against its being exchanged, at which that is 1
     reviewed: int = 3_000  # rows that its noise is found from
-    sure_portion: float = 0.6  # of its labels, that serve as source where there is none
-    sure_rows: int = 2_000  # at most
+    sure_rows: int = 2_000  # that serve as source where there is none: the first portion, at most these
     least: int = 20  # labels
 
 

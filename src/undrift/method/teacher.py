@@ -27,7 +27,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from ..core import Array, Rows, stack_rows, submatrix
-from ..errors import count, warn
+from ..errors import count
 from ..inputs import Column, as_array, check_rows, gather_rows, missing_mask, to_host
 from .least_squares import Gram, LeastSquares
 from .problem import TARGET, UNLABELLED, Name, Problem, Targets, Words, find_codes, name_targets, name_values
@@ -35,7 +35,6 @@ from .scores import as_logits, signs
 from .settings import Settings, TeacherSettings
 
 _LEAST_WORD = 0.001  # probability of a teacher, that lower ones are raised to
-_LEAST_AGREEMENT = 0.4  # area under the ROC curve of the source's scores for the teacher's classes
 _N_FOLDS = 5
 
 ONE = "teacher"  # name of a teacher that the user did not name
@@ -269,7 +268,7 @@ def choose_source(X: Rows, words: Words, n_classes: int, settings: TeacherSettin
     trust = noise.find_trust(settings)
     both = as_logits(scores / measure_size(scores) + trust * said.scores / measure_size(said.scores))
     support = both[np.arange(len(rows)), said.codes] - both.mean(axis=1)
-    portion = min(settings.sure_portion, settings.sure_rows / len(rows))
+    portion = min(settings.portions[0], settings.sure_rows / len(rows))
     for code in np.unique(said.codes):
         members = np.flatnonzero(said.codes == code)
         surest = members[np.argsort(-support[members], kind="stable")]
@@ -332,13 +331,3 @@ def _expect_error(noise: Noise, scores: np.ndarray, codes: np.ndarray) -> float:
     is_label = codes[:, None] == np.arange(others + 1)
     both = p * np.where(is_label, 1 - noise.share, noise.share / others)
     return float(1 - (both.max(axis=1) / both.sum(axis=1)).mean())
-
-
-def warn_of_contradiction(auc: float, name: Name) -> None:
-    """Warn if the source's scores order the teacher's classes the other way round."""
-    if auc < _LEAST_AGREEMENT:
-        warn(
-            f"the teacher contradicts the source in {name!r}: scores of the source order its classes with an "
-            f"area under the ROC curve of {auc:.2f}, where 0.5 is chance; do the labels mean the same?",
-            code="teacher-contradicts",
-        )
