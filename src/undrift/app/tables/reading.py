@@ -1,4 +1,4 @@
-"""Tables read from files as data frames, block by block, in bounded memory; a format is read here alone.
+"""Tables read from files as data frames, block by block, in bounded memory: a class for every format.
 
 Delimited lines are parsed by csv, and JSON by json. pandas' own parsers cannot keep what is promised: they
 fill short rows with empty cells, change text after a closing quote, count records instead of lines, hold all
@@ -11,23 +11,20 @@ import csv
 import datetime
 import io
 import json
-import re
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from glob import glob, has_magic
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO, TypeVar
+from typing import Any, TextIO
 
 import pandas as pd
 
 from ...errors import count, warn
 from .files import (
-    COMPRESSIONS,
     Cell,
     Decompressed,
     Encoding,
@@ -43,17 +40,8 @@ from .files import (
     translate_errors,
     write_text,
 )
+from .paths import infer_layout, is_pattern, shard_paths
 
-_KINDS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".xlsx": "xlsx",
-}
-_NO_TABLES = ("dataset_info.json", "dataset_infos.json", "state.json")  # Hugging Face puts them beside tables
 BLOCK_ROWS, BLOCK_CHARACTERS = 4096, 1 << 23
 LINE_LIMIT = 1 << 24  # characters of a line, or of a field (about ten times *War and Peace*)
 ARRAY_LIMIT = 1 << 28  # characters of a JSON array, which is read whole
@@ -62,95 +50,25 @@ MOST_SHOWN = 20  # columns that a message names
 MOST_TITLES = 5  # rows of a spreadsheet above its header
 
 
-Row = TypeVar("Row", list[str], dict[str, Cell])
-
-
-class Layout(NamedTuple):
-    """Kind of a table file (``csv``, ``jsonl``, ...), and the ending of its compression, or nothing."""
-
-    kind: str
-    compression: str
-
-
-def infer_layout(path: str | PathLike[str]) -> Layout:
-    """Return the layout of the file called `path`, from its endings alone."""
-    name = Path(path)
-    compression = name.suffix.lower() if name.suffix.lower() in COMPRESSIONS else ""
-    kind = _KINDS.get((name.with_suffix("") if compression else name).suffix.lower())
-    if kind is None:
-        known, around = ", ".join(_KINDS), ", ".join(COMPRESSIONS)
-        raise TableError(
-            f"{path}: cannot tell the format from the name; use one of {known}, or any with {around}"
-        )
-    if compression and kind in ("parquet", "xlsx"):
-        what = "Parquet" if kind == "parquet" else "a spreadsheet"
-        raise TableError(f"{path}: {what} is compressed inside; drop {compression} from the name")
-    return Layout(kind, compression)
-
-
-def is_table(path: str | PathLike[str]) -> bool:
-    """Tell whether a file is a table by its name."""
-    try:
-        return bool(infer_layout(path).kind)
-    except TableError:
-        return False
-
-
-def is_pattern(path: str | PathLike[str]) -> bool:
-    """Tell whether `path` is a folder or a pattern, rather than the name of a file."""
-    return Path(path).is_dir() or (has_magic(str(path)) and not Path(path).exists())
-
-
-def shard_paths(path: str | PathLike[str]) -> list[Path]:
-    """List the files that `path` stands for, numbers in their names in order.
-
-    These are itself, those that match a pattern, or the tables in a folder and the folders in it. Names that
-    start with a dot or an underscore, and files that are no tables by their names, are left out.
-    """
-    if not is_pattern(path):
-        return [path if isinstance(path, Path) else Path(path)]
-    if Path(path).is_dir():
-        paths = [inside for inside in Path(path).rglob("*") if _is_shard(inside, Path(path))]
-    else:
-        paths = [Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file()]
-    if not paths:
-        known = ", ".join(_KINDS)
-        raise TableError(
-            f"{path} has no file that ends in {known}" if Path(path).is_dir() else f"no file matches {path}"
-        )
-
-    def sort_key(shard: Path) -> list[tuple[int, str]]:
-        parts = re.split(r"(\d+)", str(shard))  # digits and the rest alternate, so that they never meet
-        return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
-
-    return sorted(paths, key=sort_key)
-
-
-def _is_shard(path: Path, folder: Path) -> bool:
-    """Tell whether a file inside a folder is one of the folder's tables."""
-    parts = path.relative_to(folder).parts
-    if path.name in _NO_TABLES or any(part.startswith((".", "_")) for part in parts) or not path.is_file():
-        return False
-    *_, before, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
-    return last in _KINDS or (last in COMPRESSIONS and before in _KINDS)
-
-
-@dataclass
 class Table:
     """A table file whose columns are known and whose rows are read when iterated over.
 
     Iterating yields data frames in the file's order; each iteration opens the file again. `share_read`,
-    `n_bad` and `first_bad` are of the latest iteration.
+    `n_bad` and `first_bad` are of the latest iteration. Every format has a class of its own, which finds
+    `kinds` and reads.
     """
 
-    path: Path
-    skip_bad: bool = False  # whether rows that cannot be read are counted rather than raised
-    kinds: dict[str, set[Hashable]] = field(default_factory=dict)  # columns -> types of their cells
-    share_read: float = 0.0
-    n_bad: int = 0
-    first_bad: str | None = None  # place and fault
-    delimiter: str = ","  # of a CSV file
-    read: Callable[[], Iterator[pd.DataFrame]] = field(default=lambda: iter(()), repr=False)
+    delimiter = ","  # of a CSV file
+
+    def __init__(self, path: Path, skip_bad: bool = False) -> None:
+        self.path, self.skip_bad = path, skip_bad  # whether unreadable rows are counted rather than raised
+        self.kinds: dict[str, set[Hashable]] = {}  # columns -> types of their cells
+        self.share_read, self.n_bad = 0.0, 0
+        self.first_bad: str | None = None  # place and fault
+
+    def read(self) -> Iterator[pd.DataFrame]:
+        """Yield the rows in blocks."""
+        raise NotImplementedError
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -196,47 +114,22 @@ class Table:
             raise TableError(f"{self.path} {why}")
 
 
-def open_table(
-    path: str | PathLike[str],
-    *,
-    text: str | Sequence[str] = (),
-    remedy: str = "",
-    columns: Sequence[str] = (),
-    encoding: str | None = None,
-    skip_bad: bool = False,
-    sheet: str | None = None,
-) -> Table:
-    """Open a table file, or a folder or pattern of such; the name says the format.
+class JoinedTable(Table):
+    """Several tables as one, with the columns of all."""
 
-    The columns of `text` must be there, and `columns`; `remedy` says which option names the text. `encoding`
-    is that of a text file, where it is not to be detected, and `sheet` names the sheet of a spreadsheet,
-    where several have rows.
-    """
-    tables = [_open_file(each, encoding, skip_bad, sheet) for each in shard_paths(path)]
-    for table in tables:
-        table.require_column(text, remedy)
-        table.require_column(columns)
-    if not is_pattern(path):
-        return tables[0]
-    joined = Table(Path(path), skip_bad)
-    joined.kinds, joined.read = join_kinds(each.kinds for each in tables), partial(_join, joined, tables)
-    joined.delimiter = common_delimiter(each.delimiter for each in tables)
-    return joined
+    def __init__(self, path: Path, tables: Sequence[Table]) -> None:
+        super().__init__(path)
+        self._tables, self.kinds = tables, join_kinds(each.kinds for each in tables)
+        self.delimiter = common_delimiter(each.delimiter for each in tables)
 
-
-def _open_file(path: Path, encoding: str | None, skip_bad: bool, sheet: str | None) -> Table:
-    """Open one file, and find its columns."""
-    table, (kind, compression) = Table(path, skip_bad), infer_layout(path)
-    with translate_errors(path):
-        refuse_unreadable(path)
-        if kind == "parquet":
-            table.kinds, table.read = _read_schema(path), partial(_read_parquet, table)
-        elif kind == "xlsx":
-            _keep_frame(table, _read_sheet(path, sheet))
-        else:
-            found = detect_encoding(path, partial(open_bytes, path, compression), encoding)
-            _open_text(table, TextFile(path, compression, found), kind)
-    return table
+    def read(self) -> Iterator[pd.DataFrame]:
+        """Yield the rows of each table."""
+        for i, each in enumerate(self._tables):
+            for frame in each:
+                self.share_read = (i + each.share_read) / len(self._tables)
+                yield frame.reindex(columns=self.columns)
+            self.n_bad += each.n_bad
+            self.first_bad = self.first_bad or each.first_bad
 
 
 def common_delimiter(delimiters: Iterable[str]) -> str:
@@ -245,47 +138,28 @@ def common_delimiter(delimiters: Iterable[str]) -> str:
     return found.pop() if len(found) == 1 else ","
 
 
-def _open_text(table: Table, file: TextFile, kind: str) -> None:
-    """Find the columns of a text file, and the function that reads it."""
-    if kind in ("csv", "tsv"):
-        delimiter, header = _read_header(file, "\t" if kind == "tsv" else ",;\t")
-        table.delimiter = delimiter if kind == "csv" else ","
-        table.kinds, table.read = (
-            {name: {str} for name in header},
-            partial(_read_rows, table, file, delimiter),
-        )
-    elif file.read_head(1 << 16).lstrip()[:1] == "[":
-        _keep_frame(table, _read_array(table, file))
-    else:
-        table.kinds = join_kinds(map(find_kinds, _read_objects(table, file)))
-        table.read = partial(_read_objects, table, file)
-        if len(table.kinds) > MOST_COLUMNS:
-            raise TableError(f"{table.path} has over {MOST_COLUMNS:,} different keys; rows must share theirs")
-    if not table.kinds:
-        raise TableError(f"{table.path} {'has no good row' if table.n_bad else 'is empty'}")
+class WholeTable(Table):
+    """A file that is read whole when it is opened: a spreadsheet, or a JSON array."""
 
+    def __init__(
+        self, path: Path, frame: pd.DataFrame, skip_bad: bool = False, bad: Sequence[int] = ()
+    ) -> None:
+        super().__init__(path, skip_bad)
+        self._frame, self._bad = frame, bad  # elements of the array that are no objects
+        self.kinds = find_kinds(frame)
+        self._count_elements()
 
-def _keep_frame(table: Table, frame: pd.DataFrame) -> None:
-    """Make a table of a frame that was read whole."""
-    n_bad, first_bad = table.n_bad, table.first_bad
+    def _count_elements(self) -> None:
+        for i in self._bad:
+            self.count_bad(i, "an array of objects is needed, and this element is none")
 
-    def read() -> Iterator[pd.DataFrame]:
-        table.n_bad, table.first_bad = n_bad, first_bad
-        for start in range(0, len(frame), BLOCK_ROWS):
-            table.share_read = min(1.0, (start + BLOCK_ROWS) / len(frame))
-            yield frame.iloc[start : start + BLOCK_ROWS]
-
-    table.kinds, table.read = find_kinds(frame), read
-
-
-def _join(table: Table, tables: list[Table]) -> Iterator[pd.DataFrame]:
-    """Read several tables as one, with the columns of all."""
-    for i, each in enumerate(tables):
-        for frame in each:
-            table.share_read = (i + each.share_read) / len(tables)
-            yield frame.reindex(columns=table.columns)
-        table.n_bad += each.n_bad
-        table.first_bad = table.first_bad or each.first_bad
+    def read(self) -> Iterator[pd.DataFrame]:
+        """Yield the rows in blocks."""
+        self._count_elements()
+        n_rows = len(self._frame)
+        for start in range(0, n_rows, BLOCK_ROWS):
+            self.share_read = min(1.0, (start + BLOCK_ROWS) / n_rows)
+            yield self._frame.iloc[start : start + BLOCK_ROWS]
 
 
 @dataclass(frozen=True)
@@ -346,23 +220,77 @@ class LineReader:
         self._again.extendleft(reversed(self._row[1:]))
 
 
-def _make_frames(
-    table: Table, file: TextFile, parse: Callable[[LineReader], Iterator[Row]]
-) -> Iterator[pd.DataFrame]:
-    """Yield rows in blocks; cells keep their types, and the columns are those of the table, if known."""
-    make = partial(pd.DataFrame, columns=table.columns or None, dtype=object)
-    with file.open() as stream:
-        lines, rows, end = LineReader(stream, table), list[Row](), BLOCK_CHARACTERS
-        n_bytes = max(file.path.stat().st_size, 1)
-        for row in parse(lines):
-            rows.append(row)
-            if len(rows) == BLOCK_ROWS or lines.n_characters >= end:
-                table.share_read = min(1.0, stream.buffer.raw.n_read() / n_bytes)
-                yield make(rows)
-                rows, end = [], lines.n_characters + BLOCK_CHARACTERS
-    table.share_read = 1.0
-    if rows:
-        yield make(rows)
+class TextTable(Table):
+    """A table whose rows are made of lines."""
+
+    def __init__(self, file: TextFile, skip_bad: bool) -> None:
+        super().__init__(file.path, skip_bad)
+        self._file = file
+
+    def parse(self, lines: LineReader) -> Iterator[list[str] | dict[str, Cell]]:
+        """Yield the rows in lines; those that break the rules count as bad."""
+        raise NotImplementedError
+
+    def read(self) -> Iterator[pd.DataFrame]:
+        """Yield rows in blocks; cells keep their types, and the columns are those of the table, if known."""
+        make = partial(pd.DataFrame, columns=self.columns or None, dtype=object)
+        with self._file.open() as stream:
+            lines, rows, end = LineReader(stream, self), list[Any](), BLOCK_CHARACTERS
+            n_bytes = max(self.path.stat().st_size, 1)
+            for row in self.parse(lines):
+                rows.append(row)
+                if len(rows) == BLOCK_ROWS or lines.n_characters >= end:
+                    self.share_read = min(1.0, stream.buffer.raw.n_read() / n_bytes)
+                    yield make(rows)
+                    rows, end = [], lines.n_characters + BLOCK_CHARACTERS
+        self.share_read = 1.0
+        if rows:
+            yield make(rows)
+
+
+class DelimitedTable(TextTable):
+    """A CSV or TSV file; every cell is a string just as in the file."""
+
+    def __init__(self, file: TextFile, skip_bad: bool, is_tsv: bool) -> None:
+        super().__init__(file, skip_bad)
+        self._separator, header = _read_header(file, "\t" if is_tsv else ",;\t")
+        self.delimiter = "," if is_tsv else self._separator
+        self.kinds = {name: {str} for name in header}
+
+    def read(self) -> Iterator[pd.DataFrame]:
+        """Yield the rows in blocks."""
+        with _allow_long_fields():
+            yield from super().read()
+
+    def parse(self, lines: LineReader) -> Iterator[list[str]]:
+        """Yield the rows below the header that have as many cells."""
+        rows, width = self._split(lines), len(self.kinds)
+        next(rows, None)
+        for start, row in rows:
+            if len(row) == width:
+                yield row
+            else:
+                told = f"the row has {count(len(row), 'field')}, the header {count(width, 'field')}"
+                self.count_bad(start, told)
+
+    def _split(self, lines: LineReader) -> Iterator[tuple[int, list[str]]]:
+        """Yield rows and where they start; those that break the rules count as bad."""
+        reader = csv.reader(lines, delimiter=self._separator, strict=True)
+        while True:
+            start = lines.start_row()
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                is_open = "limit" in str(error) or "end of data" in str(error)
+                after = "a quoted field goes on after its closing quote (quotes inside must be doubled)"
+                self.count_bad(start, "a quoted field that starts here is never closed" if is_open else after)
+                lines.give_up_row()
+                reader = csv.reader(lines, delimiter=self._separator, strict=True)
+            else:
+                if row:
+                    yield start, row
 
 
 def _read_header(file: TextFile, delimiters: str) -> tuple[str, list[str]]:
@@ -386,43 +314,6 @@ def _read_header(file: TextFile, delimiters: str) -> tuple[str, list[str]]:
     return delimiter, header
 
 
-def _read_rows(table: Table, file: TextFile, delimiter: str) -> Iterator[pd.DataFrame]:
-    """Yield the rows below the header of a delimited file; every cell is a string just as in the file."""
-
-    def parse(lines: LineReader) -> Iterator[list[str]]:
-        rows, width = _split_rows(table, lines, delimiter), len(table.kinds)
-        next(rows, None)
-        for start, row in rows:
-            if len(row) == width:
-                yield row
-            else:
-                told = f"the row has {count(len(row), 'field')}, the header {count(width, 'field')}"
-                table.count_bad(start, told)
-
-    with _allow_long_fields():
-        yield from _make_frames(table, file, parse)
-
-
-def _split_rows(table: Table, lines: LineReader, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of delimited lines and where they start; those that break the rules count as bad."""
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    while True:
-        start = lines.start_row()
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            is_open = "limit" in str(error) or "end of data" in str(error)
-            after = "a quoted field goes on after its closing quote (quotes inside must be doubled)"
-            table.count_bad(start, "a quoted field that starts here is never closed" if is_open else after)
-            lines.give_up_row()
-            reader = csv.reader(lines, delimiter=delimiter, strict=True)
-        else:
-            if row:
-                yield start, row
-
-
 @contextmanager
 def _allow_long_fields() -> Iterator[None]:
     """Let csv take fields as long as a line may be; its limit is the process's, so put it back."""
@@ -433,26 +324,17 @@ def _allow_long_fields() -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def _refuse_repeated_keys(pairs: list[tuple[str, Cell]]) -> dict[str, Cell]:
-    """Return the object of `pairs`; of two equal keys one would be lost, so they are refused."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise _RepeatedKey(f"the key {repeated!r} is there twice")
-    return made
+class ObjectTable(TextTable):
+    """JSON lines: an object each."""
 
+    def __init__(self, file: TextFile, skip_bad: bool) -> None:
+        super().__init__(file, skip_bad)
+        self.kinds = join_kinds(map(find_kinds, self))
+        if len(self.kinds) > MOST_COLUMNS:
+            raise TableError(f"{self.path} has over {MOST_COLUMNS:,} different keys; rows must share theirs")
 
-class _RepeatedKey(Exception):
-    """A key that is twice in one object."""
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_refuse_repeated_keys)
-
-
-def _read_objects(table: Table, file: TextFile) -> Iterator[pd.DataFrame]:
-    """Yield the object of every line that has a good one."""
-
-    def parse(lines: LineReader) -> Iterator[dict[str, Cell]]:
+    def parse(self, lines: LineReader) -> Iterator[dict[str, Cell]]:
+        """Yield the object of every line that has a good one."""
         for line in lines:
             lines.start_row()
             if line.isspace():
@@ -471,13 +353,27 @@ def _read_objects(table: Table, file: TextFile) -> Iterator[pd.DataFrame]:
                     continue
                 what = "an array" if isinstance(value, list) else "a single value"
                 fault = f'{what} where an object is needed (one object a line, as {{"text": ...}})'
-            table.count_bad(lines.number, fault)
-
-    return _make_frames(table, file, parse)
+            self.count_bad(lines.number, fault)
 
 
-def _read_array(table: Table, file: TextFile) -> pd.DataFrame:
-    """Return the objects of one JSON array."""
+def _refuse_repeated_keys(pairs: list[tuple[str, Cell]]) -> dict[str, Cell]:
+    """Return the object of `pairs`; of two equal keys one would be lost, so they are refused."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise _RepeatedKey(f"the key {repeated!r} is there twice")
+    return made
+
+
+class _RepeatedKey(Exception):
+    """A key that is twice in one object."""
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_refuse_repeated_keys)
+
+
+def _read_array(file: TextFile, skip_bad: bool) -> WholeTable:
+    """Read the objects of one JSON array."""
     text = file.read_head(ARRAY_LIMIT + 1)
     if len(text) > ARRAY_LIMIT:
         raise TableError(f"{file.path} has over {ARRAY_LIMIT:,} characters: write JSON lines (.jsonl)")
@@ -487,11 +383,9 @@ def _read_array(table: Table, file: TextFile) -> pd.DataFrame:
         raise TableError(f"{file.path}:{error.lineno}: not valid JSON ({error.msg})") from None
     except (_RepeatedKey, ValueError, RecursionError) as error:
         raise TableError(f"{file.path}: not usable JSON ({error})") from None
+    bad = [i for i, value in enumerate(values, 1) if not isinstance(value, dict)]
     objects = [value for value in values if isinstance(value, dict)]
-    for i, value in enumerate(values, 1):
-        if not isinstance(value, dict):
-            table.count_bad(i, "an array of objects is needed, and this element is none")
-    return pd.DataFrame(objects, dtype=object)
+    return WholeTable(file.path, pd.DataFrame(objects, dtype=object), skip_bad, bad)
 
 
 def _read_sheet(path: Path, name: str | None) -> pd.DataFrame:
@@ -548,43 +442,92 @@ def _clean_cell(value: Cell) -> Cell:
     return None if value == "" or value != value else value
 
 
-@contextmanager
-def _open_parquet(path: Path) -> Iterator[Any]:
-    """Open a Parquet file; whatever is broken in it, now or while it is read, is one error."""
-    parquet = import_extra(path, "pyarrow.parquet", "Parquet")
-    pyarrow = import_extra(path, "pyarrow", "Parquet")
-    if not path.stat().st_size:
-        raise TableError(f"{path} is empty")
-    try:
-        with parquet.ParquetFile(path, buffer_size=1 << 20) as file:
-            yield file
-    except FileNotFoundError:
-        raise
-    except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).partition("\n")[0]
-        raise TableError(f"{path} is truncated or not a Parquet file ({reason})") from error
+class ParquetTable(Table):
+    """A Parquet file; the types of its columns are Arrow's."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        with self._open() as file:
+            schema = file.schema_arrow
+            if not schema.names:
+                raise TableError(f"{path} has no columns")
+            refuse_repeated(path, schema.names)
+            self.kinds = {each.name: {each.type} for each in schema}
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        """Open the file; whatever is broken in it, now or while it is read, is one error."""
+        parquet = import_extra(self.path, "pyarrow.parquet", "Parquet")
+        pyarrow = import_extra(self.path, "pyarrow", "Parquet")
+        if not self.path.stat().st_size:
+            raise TableError(f"{self.path} is empty")
+        try:
+            with parquet.ParquetFile(self.path, buffer_size=1 << 20) as file:
+                yield file
+        except FileNotFoundError:
+            raise
+        except (pyarrow.ArrowException, OSError) as error:
+            reason = str(error).partition("\n")[0]
+            raise TableError(f"{self.path} is truncated or not a Parquet file ({reason})") from error
+
+    def read(self) -> Iterator[pd.DataFrame]:
+        """Yield the rows in blocks, small ones where rows are long."""
+        with self._open() as file:
+            metadata, n_read = file.metadata, 0
+            groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+            longest = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1)
+            size = max(1, min(BLOCK_ROWS, int(BLOCK_CHARACTERS / max(longest, 1))))
+            for batch in file.iter_batches(batch_size=size):
+                batch.validate(full=True)  # texts that are not UTF-8, indices beyond a dictionary
+                n_read += batch.num_rows
+                self.share_read = n_read / metadata.num_rows
+                if batch.num_rows:
+                    yield pd.DataFrame(batch.to_pydict(), dtype=object)
 
 
-def _read_schema(path: Path) -> dict[str, set[Hashable]]:
-    """Return every column of a Parquet file with its Arrow type."""
-    with _open_parquet(path) as file:
-        schema = file.schema_arrow
-        if not schema.names:
-            raise TableError(f"{path} has no columns")
-        refuse_repeated(path, schema.names)
-        return {each.name: {each.type} for each in schema}
+def open_table(
+    path: str | PathLike[str],
+    *,
+    text: str | Sequence[str] = (),
+    remedy: str = "",
+    columns: Sequence[str] = (),
+    encoding: str | None = None,
+    skip_bad: bool = False,
+    sheet: str | None = None,
+) -> Table:
+    """Open a table file, or a folder or pattern of such; the name says the format.
+
+    The columns of `text` must be there, and `columns`; `remedy` says which option names the text. `encoding`
+    is that of a text file, where it is not to be detected, and `sheet` names the sheet of a spreadsheet,
+    where several have rows.
+    """
+    tables = []
+    for each in shard_paths(path):
+        with translate_errors(each):
+            tables.append(_open_file(each, encoding, skip_bad, sheet))
+    for table in tables:
+        table.require_column(text, remedy)
+        table.require_column(columns)
+    return JoinedTable(Path(path), tables) if is_pattern(path) else tables[0]
 
 
-def _read_parquet(table: Table) -> Iterator[pd.DataFrame]:
-    """Yield the rows in blocks, small ones where rows are long."""
-    with _open_parquet(table.path) as file:
-        metadata, n_read = file.metadata, 0
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        longest = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1)
-        size = max(1, min(BLOCK_ROWS, int(BLOCK_CHARACTERS / max(longest, 1))))
-        for batch in file.iter_batches(batch_size=size):
-            batch.validate(full=True)  # texts that are not UTF-8, indices beyond a dictionary
-            n_read += batch.num_rows
-            table.share_read = n_read / metadata.num_rows
-            if batch.num_rows:
-                yield pd.DataFrame(batch.to_pydict(), dtype=object)
+def _open_file(path: Path, encoding: str | None, skip_bad: bool, sheet: str | None) -> Table:
+    """Open one file, and find its columns."""
+    kind, compression = infer_layout(path)
+    refuse_unreadable(path)
+    if kind == "parquet":
+        return ParquetTable(path)
+    if kind == "xlsx":
+        return WholeTable(path, _read_sheet(path, sheet))
+    found = detect_encoding(path, partial(open_bytes, path, compression), encoding)
+    file = TextFile(path, compression, found)
+    table: Table
+    if kind in ("csv", "tsv"):
+        table = DelimitedTable(file, skip_bad, kind == "tsv")
+    elif file.read_head(1 << 16).lstrip()[:1] == "[":
+        table = _read_array(file, skip_bad)
+    else:
+        table = ObjectTable(file, skip_bad)
+    if not table.kinds:
+        raise TableError(f"{path} {'has no good row' if table.n_bad else 'is empty'}")
+    return table

@@ -27,7 +27,7 @@ from .files import (
     write_json,
     write_text,
 )
-from .reading import Layout, infer_layout
+from .paths import Layout, infer_layout
 
 _BUFFER = 1 << 18
 _GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 26  # of a row group of Parquet
