@@ -49,23 +49,16 @@ def explain_words(
     target, stack = str(classifier.target_names_[0]), getattr(classifier, "representation_", None)
     nothing: dict[str, Any] = {"from": [], "to": []}  # of a distilled model
     reconstruct: Any = partial(reconstruction, stack) if stack else lambda **_: nothing
-    explanation: dict[str, Any] = {
-        "unknown": unknown,
-        "words": [
-            {**term_weight(classifier, terms, term), **reconstruct(terms=terms, term=term, k=top)}
-            for term in queries
-        ],
-        "documents": [
-            {
-                "document": text,
-                "prediction": predict_rows(classifier, adapter.vectorizer_.transform([text]), target).labels[
-                    0
-                ],
-                "terms": document_terms(classifier, terms, adapter.vectorizer_.transform([text]), top),
-            }
-            for text in documents
-        ],
-    }
+    explanation: dict[str, Any] = {"unknown": unknown, "documents": []}
+    explanation["words"] = [
+        {**term_weight(classifier, terms, term), **reconstruct(terms=terms, term=term, k=top)}
+        for term in queries
+    ]
+    for text in documents:
+        X = adapter.vectorizer_.transform([text])
+        (prediction,) = predict_rows(classifier, X, target).columns(["prediction"])["prediction"]
+        found = document_terms(classifier, terms, X, top)
+        explanation["documents"].append({"document": text, "prediction": prediction, "terms": found})
     if not queries and not documents:
         explanation["top"] = top_terms(classifier, terms, top)
     return explanation
@@ -107,11 +100,11 @@ def _show_word(word: dict[str, Any]) -> None:
 
 
 def _show_document(entry: dict[str, Any]) -> None:
-    document, prediction = (terminal.escape(str(entry[name])) for name in ("document", "prediction"))
-    terminal.output.print(f"{document}\n  → [bold]{prediction}[/]")
+    terminal.output.print(terminal.escape(entry["document"]))
     if not entry["terms"]:
-        terminal.say("  the model knows none of its words")
+        terminal.say("  the model knows none of its words, and predicts nothing")
         return
+    terminal.output.print(f"  → [bold]{terminal.escape(str(entry['prediction']))}[/]")
     terminal.say(f"  Effect: how much the term changes the score for {entry['prediction']}.")
     rows = []
     for t in entry["terms"]:

@@ -22,7 +22,9 @@ def test_explain_documents(folder, succeed, model):
     text = "Excellent, [bold]highly[/bold] recommended"
     out = succeed("explain", "--model", model, "--document", text, "--document", "zzz")
     assert text in out  # markup in data is data
-    assert "knows none of its words" in out
+    assert out.endswith("zzz\n  the model knows none of its words, and predicts nothing\n")
+    unknown = json.loads(succeed("explain", "--model", model, "--document", "zzz", "--json"))["documents"]
+    assert unknown == [{"document": "zzz", "prediction": None, "terms": []}], "as `predict` leaves it empty"
     (found,) = json.loads(succeed("explain", "--model", model, "--document", text, "--json"))["documents"]
     adapter = load_model(model)
     assert found["prediction"] == adapter.predict([text])[0]
