@@ -66,7 +66,8 @@ def test_a_page_on_one_batch(folder, make_page, model, undrift):
         assert f"{label}{row}" in text
         assert f"{recall:.0%}{rates['precision']:.0%}" in text
     told = max(summary["readings"], key=lambda reading: reading["weight"])
-    assert "Which is closer to what you know of may.csv?" in text
+    said = "Which is closer to what you know of kitchen.csv? The stories are of the target of the fit, and "
+    assert f"{said}the numbers of may.csv." in text
     assert told["story"] in text
     assert f"undrift predict {model} may.csv --out out.csv --report page.html --check" in text
     assert not re.search(r"(?:https?:)?//[\w.-]+\.\w", page)
