@@ -9,7 +9,11 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from tests.app.conftest import QUESTIONS
-from tests.helpers.review_files import read_csv
+from tests.helpers.review_files import read_csv, write_csv
+from undrift import save_model
+from undrift.app import update
+from undrift.app.job import LabelJob, ignore_stage
+from undrift.app.label import finish_session
 from undrift.app.labelling import LabelSession, advise, set_goal
 from undrift.results import Score, measure_margins
 
@@ -281,6 +285,21 @@ def test_labels_of_another_file_count_by_the_rows_that_they_stand_for(start, ada
     assert [given.weight for given in session.answers.values()] == pytest.approx([1.5, 0.5] * 4)
     assert session.state()["error"]["n"] == 8
     assert session._questions == [], "five labels have settled it"
+
+
+def test_finishing_writes_the_files_and_measures_nothing_again(adapted, tmp_path, spy):
+    adapter, texts, truth = adapted
+    save_model(adapter, tmp_path / "k.model", updatable=True)
+    write_csv(tmp_path / "k.csv", {"text": texts})
+    labels = {"text": texts[:24], "label": [truth[text] for text in texts[:24]]}
+    path = write_csv(tmp_path / "k.labels.csv", labels)
+    session = LabelSession(adapter, texts, path)
+    job = LabelJob(model=tmp_path / "k.model", input=tmp_path / "k.csv")
+    calls = spy(update, "cross_fit")
+    lines = finish_session(job, session, ignore_stage)
+    assert lines[0].startswith("Error, measured on 24 labels: ")
+    assert calls == []
+    assert {path.name for path in tmp_path.iterdir()} >= {"k-labelled.model", "k.predictions.csv"}
 
 
 def test_doubtful_rows_have_the_smallest_margins():

@@ -71,7 +71,7 @@ def finish_session(job: LabelJob, session: LabelSession, show_stage: ShowStage) 
     model = job.model.with_name(f"{job.model.stem.removesuffix('-labelled')}-labelled{job.model.suffix}")
     out, text = name_output(job, "predictions.csv"), file.columns
     update = UpdateJob(model=job.model, labels=file.path, out=model, text=text, domain=job.domain)
-    run_update(update, show_stage)
+    run_update(update, show_stage, measures_error=False)  # the session has measured it
     again = PredictJob(
         model=model,
         input=job.input,
