@@ -19,7 +19,7 @@ def test_explain_words(folder, succeed, model):
 
 
 def test_explain_documents(folder, succeed, model):
-    text = "Excellent, [bold]highly[/bold] recommended"
+    text = "Excellent, [bold]highly[/bold] recommended by the best"
     out = succeed("explain", "--model", model, "--document", text, "--document", "zzz")
     assert text in out  # markup in data is data
     assert out.endswith("zzz\n  the model knows none of its words, and predicts nothing\n")
@@ -28,7 +28,7 @@ def test_explain_documents(folder, succeed, model):
     (found,) = json.loads(succeed("explain", "--model", model, "--document", text, "--json"))["documents"]
     adapter = load_model(model)
     assert found["prediction"] == adapter.predict([text])[0]
-    assert {own["term"] for own in found["terms"]} <= set(adapter.vectorizer_.terms_)
+    assert {"the"} <= {own["term"] for own in found["terms"]} <= set(adapter.vectorizer_.terms_)
 
 
 def test_explain_alone_lists_the_strongest_terms(folder, succeed, model):
