@@ -65,8 +65,9 @@ def adapt_topics():
     """Fit an adapter of 3, 10 or 30 classes; return it, and texts and labels of its target."""
     from undrift import MSDAClassifier, TextAdapter, UndriftWarning
 
-    def make(n_classes):
-        rows = [make_topics(n_classes, name, 10 * n_classes + 100) for name in ("shop", "phone")]
+    def make(n_classes, n_rows=None):
+        n_rows = n_rows or 10 * n_classes + 100
+        rows = [make_topics(n_classes, name, n_rows) for name in ("shop", "phone")]
         (texts, y), (others, truth) = rows
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndriftWarning)

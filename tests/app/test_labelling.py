@@ -309,7 +309,7 @@ def test_doubtful_rows_have_the_smallest_margins():
 
 
 def test_of_several_classes_doubtful_rows_are_drawn_more_often(adapt_topics, tmp_path):
-    adapter, texts, _ = adapt_topics(10)
+    adapter, texts, _ = adapt_topics(10, 250)
     session = LabelSession(adapter, texts, tmp_path / "labels.csv")
     session._questions = []
     rows = [session.next_row(tab=str(n))["row"] for n in range(60)]
