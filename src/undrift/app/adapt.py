@@ -47,6 +47,7 @@ from .summary import (
     ModelFile,
     TargetSummary,
     keep_warnings,
+    list_doubts,
     list_notes,
     summarize_teacher,
 )
@@ -167,7 +168,7 @@ def run_dry(job: AdaptJob, show_stage: ShowStage = ignore_stage) -> DrySummary:
         text=job.text,
         target_text=job.target_text,
         labels=count_labels(labels),
-        notes=notes,
+        notes=[*notes, *list_notes(job, rows.targets)],
         warnings=list(dict.fromkeys(map(str, caught))),
     )
 
@@ -185,7 +186,8 @@ def fit_rows(
         classifier = clone(adapter.classifier or MSDAClassifier())
         adapter.set_params(classifier=classifier.set_params(target_shares=match_shares(job, classes)))
     rows.fit(adapter, np.array(labels, dtype=object))
-    return labels, [*notes, *list_notes(job, rows.targets, adapter)], added
+    notes += [*list_notes(job, rows.targets), *list_doubts(adapter.classifier_)]
+    return labels, notes, added
 
 
 def predict_rows(job: AdaptJob, adapter: TextAdapter, rows: LocalRows) -> AdaptSummary:

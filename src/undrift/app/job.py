@@ -230,7 +230,9 @@ class ModelJob:
     """A job that needs a saved model; each of its commands adds the rest."""
 
     model: Annotated[Path, option("Model that `adapt` saved; may come first.", "FILE")]
-    text: Columns = ()
+    text: Annotated[
+        Sequence[str], option("Column of the text; may be repeated. Default: that of the model.", "COL")
+    ] = ()
     domain: Annotated[str | None, option("Target of the rows, if the model has several.", "NAME")] = None
     device: Device = None
     reading: Formats = field(default_factory=Reading)

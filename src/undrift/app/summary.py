@@ -15,7 +15,7 @@ from ..core import Rows
 from ..errors import UndriftWarning, count
 from ..explain import score_contributions
 from ..inputs import gather_rows, spell_label
-from ..method import is_open
+from ..method import MSDAClassifier, is_open
 from ..results import (
     MOST_LABELS,
     MOST_TOLD,
@@ -394,8 +394,8 @@ def list_counts(labels: Mapping[str, int]) -> str:
     return ", ".join([*counts[:MOST_LABELS], *rest])
 
 
-def list_notes(job: AdaptJob, targets: Sequence[JobDomain], adapter: TextAdapter) -> list[str]:
-    """Note columns of labels that are ignored or empty, and the doubts that the fit had."""
+def list_notes(job: AdaptJob, targets: Sequence[JobDomain]) -> list[str]:
+    """Note columns of labels that are ignored or empty."""
     notes, name_of_labels = [], (job.label or "label").casefold()
     for target in targets:
         name = target.path.name
@@ -405,9 +405,14 @@ def list_notes(job: AdaptJob, targets: Sequence[JobDomain], adapter: TextAdapter
             notes.append(f"{name} has a column {labels[0]!r}: ignored ({remedy})")
         if target.labels is not None and target.n_labelled == 0:
             notes.append(f"{name} has no label to score with")
-    known = adapter.classifier_.targets_.values()
+    return notes
+
+
+def list_doubts(classifier: MSDAClassifier) -> list[str]:
+    """List the doubts that a fit had of its targets."""
+    known = classifier.targets_.values()
     doubts = [pair for each in known for pair in zip(each["codes"], each["warnings"], strict=True)]
-    return notes + list(dict.fromkeys(text for code, text in doubts if code != DIFFERENT))
+    return list(dict.fromkeys(text for code, text in doubts if code != DIFFERENT))
 
 
 def keep_warnings(given: Sequence[UndriftWarning], targets: Sequence[TargetSummary]) -> list[str]:

@@ -79,6 +79,9 @@ def test_a_dry_run_says_what_would_be_read_and_writes_nothing(starred, undrift, 
     assert summary["sources"] == [
         {"file": "books.csv", "rows": 100, "empty": 0, "bad_rows": 0, "labelled": 80}
     ]
+    write_csv(starred / "labelled.csv", {"review": reviews["kitchen"][0], "Stars": reviews["kitchen"][1]})
+    said = succeed(*change_options(command, target="labelled.csv"))
+    assert "a column 'Stars': ignored (add --target-label Stars to measure" in " ".join(said.split())
     said = check_refused(undrift, starred, change_options(command, label="star"))
     assert "no column 'star'; did you mean 'stars'?" in said
     texts, labels = reviews["books"]

@@ -116,6 +116,11 @@ def model_of_two(folder, undrift):
     return "two.safetensors"
 
 
+def test_help_says_that_the_model_names_the_text(succeed):
+    said = " ".join(succeed("predict", "--help").replace("│", " ").split())
+    assert "may be repeated. Default: that of the model." in said
+
+
 def test_an_unknown_domain_is_one_line_with_the_known_ones(folder, undrift, model, model_of_two):
     said = check_refused(undrift, folder, predict(model_of_two, domain="dvd.csv"))
     assert said == (
