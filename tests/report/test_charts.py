@@ -97,7 +97,7 @@ def test_readings_of_a_fit_are_those_of_the_report(report, adapter):
     (told,) = report.to_dict()["readings"]
     (readings,) = adapter.classifier_.readings_.values()
     weights = {own["name"]: own["weight"] for own in told["readings"]}
-    assert weights == {own["name"]: own["weight"] for own in readings if own["weight"] >= 0.005}
+    assert weights == {own["name"]: own["weight"] for own in readings if own["weight"] >= 0.1}
     assert list(weights.values()) == sorted(weights.values(), reverse=True)
 
 

@@ -55,6 +55,10 @@ def _run(arguments: list[str] | None) -> NoReturn:
     from ..files import WRITTEN
     from .cli import app
 
+    # click's class of errors; some versions of typer bring a copy of click
+    usage_errors: tuple[type[Exception], ...] = tuple(
+        base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
+    )
     WRITTEN.clear()
     signal.signal(signal.SIGTERM, lambda signum, _: sys.exit(128 + signum))  # unfinished files are removed
     try:
@@ -64,7 +68,7 @@ def _run(arguments: list[str] | None) -> NoReturn:
         status = command.main(args=words, prog_name="undrift", standalone_mode=False, obj=typed)
     except typer.Abort:
         raise KeyboardInterrupt from None
-    except _usage_errors() as error:
+    except usage_errors as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the help has been shown
             raise SystemExit(2) from None
         _fail(_format_error(error), 2)
@@ -77,7 +81,9 @@ def _run(arguments: list[str] | None) -> NoReturn:
     except MemoryError as error:
         _fail(f"out of memory ({_format_error(error)}); try a smaller --max-features", 2)
     except (KeyError, IndexError) as error:  # nothing that the user can fix
-        _fail(f"this is a fault of undrift, please report it: {_locate(error)}", 1)
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.basename(last.filename)}, line {last.lineno}"
+        _fail(f"this is a fault of undrift, please report it: {type(error).__name__}: {error} in {where}", 1)
     except (OSError, ValueError, LookupError, ImportError) as error:
         _fail(_format_error(error), 2)
     if status == 130:  # of an interrupt, after which some versions of typer end the command so
@@ -88,13 +94,6 @@ def _run(arguments: list[str] | None) -> NoReturn:
 def _discard_output() -> None:
     """Send the rest of the output nowhere: its reader has closed the pipe, which is not an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _usage_errors() -> tuple[type[Exception], ...]:
-    """Return the class of click's errors; some versions of typer bring a copy of click."""
-    import typer
-
-    return tuple(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 
 def _fail(message: str, status: int) -> None:
@@ -108,12 +107,6 @@ def _complain(message: str) -> None:
     if sys.stderr.isatty():
         line = wrap_line(line, shutil.get_terminal_size().columns)
     print(line, file=sys.stderr)
-
-
-def _locate(error: BaseException) -> str:
-    """Describe an exception, with the file and line that raised it."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} in {os.path.basename(last.filename)}, line {last.lineno}"
 
 
 def _format_error(error: BaseException) -> str:

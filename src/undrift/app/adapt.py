@@ -57,9 +57,6 @@ if TYPE_CHECKING:
     from ..report import Report
 
 CHECKED_ROWS = 200  # target rows whose predictions fewer bits of a weight must not change
-FIT_STAGES = {"counting terms": 0.6, "learning layers": 2.9, "fitting the classifier": 0.2}
-MODEL_STAGES = {"describing the target": 0.8, "saving the model": 0.4}
-REPORT_STAGES = {"writing the report": 2.6}  # seconds of each stage with 800 + 800 reviews, for the time left
 
 
 def build_adapter(job: AdaptJob) -> TextAdapter:
@@ -78,9 +75,8 @@ def show_adapt(job: AdaptJob, adapter: TextAdapter | None = None, *, as_json: bo
     """Do a job with a progress bar, or say what it would read; show its summary, and warnings."""
     if not (job.model or job.distilled or job.dry_run or as_json):
         terminal.show_hint("predictions alone are kept; --model FILE --updatable keeps the model too")
-    stages = FIT_STAGES | (MODEL_STAGES if job.model else {}) | (REPORT_STAGES if job.report else {})
     run = partial(run_dry, job) if job.dry_run else partial(run_adapt, job, adapter or build_adapter(job))
-    done = terminal.run_job(run, {} if job.on_cluster or job.dry_run else stages)
+    done = terminal.run_job(run)
     for warning in done.warnings:
         terminal.show_warning(warning)
     told = Summary(done.to_dict(), [*done.describe(is_verbose=terminal.output.is_verbose)])
@@ -378,38 +374,31 @@ def report_run(adapter: TextAdapter, rows: LocalRows, summary: AdaptSummary) -> 
         notes=summary.notes,
         teachers=[*summary.describe_bridge(), *summary.describe_teachers()],
         taught_by=summary.taught_by,
-        files=[_describe_file(path) for path in (*job.sources, *job.targets)],
+        files=[
+            {
+                "file": str(path),
+                "bytes": path.stat().st_size,
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            }
+            for path in (*job.sources, *job.targets)
+        ],
         text_columns=list(dict.fromkeys([*job.text, *job.target_text])),
         use_labels=job.use_labels,
         n_learnt=summary.n_learnt or 0,
     )
-    read = sum(source.n_rows for source in rows.sources), sum(summary.labels.values())
+    n_read = sum(source.n_rows for source in rows.sources), sum(summary.labels.values())
+    read, X = (n_read, [rows.source_rows]) if rows.crossed else (None, rows.X)
+    source_rows = [
+        DomainRows(name, each, source.documents, source.labels, weights=source.weights, read=read)
+        for name, each, source in zip(names, X, sources, strict=False)
+    ]
     data = ReportData(
         adapter.classifier_,
         adapter.terms_,
-        [
-            DomainRows(
-                name,
-                X,
-                source.documents,
-                source.labels,
-                weights=source.weights,
-                read=read if rows.crossed else None,
-            )
-            for name, X, source in zip(
-                names, [rows.source_rows] if rows.crossed else rows.X, sources, strict=False
-            )
-        ],
+        source_rows,
         target_rows,
         facts,
         rows.baseline,
         adapter.vectorizer_,
     )
     return report_adaptation(data)
-
-
-def _describe_file(path: Path) -> dict[str, object]:
-    """Return name, size and SHA-256 of a file."""
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"file": str(path), "bytes": path.stat().st_size, "sha256": digest}

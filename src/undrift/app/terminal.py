@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any, TypeVar
 
 from rich import markup
@@ -43,48 +42,21 @@ def set_verbosity(verbose: bool | None) -> None:
     output.is_verbose, output.quiet = verbose is True, verbose is False
 
 
-class TimeLeft(TimeRemainingColumn):
-    """The time left of the job where that can be estimated, else of its stage."""
-
-    def render(self, task: Any) -> Text:
-        """Return the seconds left."""
-        ends = task.fields.get("ends")
-        return (
-            super().render(task) if ends is None else Text(f"about {max(ends - monotonic(), 1):.0f} s left")
-        )
-
-
 class StageBar:
-    """The one progress bar of a job: its stage, and the share of the stage that is done if that is known.
+    """The one progress bar of a job: its stage, and the share of the stage that is done if that is known."""
 
-    `stages` are those of the job that take time, in order, with their usual seconds: what they took so far
-    says when the job ends.
-    """
-
-    def __init__(self, progress: Progress, stages: dict[str, float] | None = None) -> None:
-        self.stage, self._stages = "", stages or {}
-        self._start = 0.0
-        self._ends: float | None = None
+    def __init__(self, progress: Progress) -> None:
+        self.stage = ""
         self._progress, self._task = progress, progress.add_task("starting", total=None)
 
     def __call__(self, stage: str, share: float | None = None) -> None:
         """Show a stage; where `share` is None the bar moves back and forth."""
+        total = None if share is None else 1.0
         if self.stage != stage:  # a new task: its clock starts, from which the time left is estimated
             self.stage = stage
             self._progress.remove_task(self._task)
-            self._task = self._progress.add_task(escape(stage), total=None if share is None else 1.0)
-        total, ends = None if share is None else 1.0, self._estimate_end(stage, share or 0)
-        self._progress.update(self._task, completed=share or 0, total=total, ends=ends)
-
-    def _estimate_end(self, stage: str, share: float) -> float | None:
-        """Return the time at which the job will end; None before that can be estimated."""
-        if stage in self._stages:
-            names, now = list(self._stages), monotonic()
-            self._start = self._start or now
-            before = sum(self._stages[name] for name in names[: names.index(stage)])
-            done = (before + share * self._stages[stage]) / sum(self._stages.values())
-            self._ends = now + (now - self._start) * (1 - done) / done if done else None
-        return self._ends
+            self._task = self._progress.add_task(escape(stage), total=total)
+        self._progress.update(self._task, completed=share or 0, total=total)
 
 
 def show_layers(bar: StageBar, n_done: int, n_layers: int) -> None:
@@ -96,7 +68,7 @@ def show_layers(bar: StageBar, n_done: int, n_layers: int) -> None:
 @contextmanager
 def show_progress() -> Iterator[Progress]:
     """Show progress bars on standard error, with the time left; nothing where that is not a terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeLeft())
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     is_hidden = output.quiet or not messages.is_terminal
     progress = Progress(*columns, console=messages, transient=True, disable=is_hidden)
     with nullcontext() if is_hidden else progress:  # rich before 15 ends a line even if it shows none
@@ -111,12 +83,12 @@ def show_start() -> Iterator[None]:
         yield
 
 
-def run_job(run: Callable[[StageBar], Result], stages: dict[str, float] | None = None) -> Result:
+def run_job(run: Callable[[StageBar], Result]) -> Result:
     """Run a job with a progress bar, which follows its fits; then print its warnings."""
     from ..inputs import follow_steps
 
     with record_warnings() as caught, show_progress() as progress:
-        bar = StageBar(progress, stages)
+        bar = StageBar(progress)
         with follow_steps(partial(show_layers, bar)):
             result = run(bar)
     for message in dict.fromkeys(map(str, caught)):

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._version import __version__
 from ..inputs import on_cluster, spell_label
-from ..method import Readings, is_open
+from ..method import Readings, is_open, list_heard
 from ..results import (
     Score,
     confuse,
@@ -44,7 +44,6 @@ from .verdict import Verdict, judge, write_percent
 
 LEAST_MEASURED = 10  # labelled rows that a point of the curve stands for
 COVERAGES = np.arange(1, 21) / 20
-LEAST_WEIGHT = 0.005  # of a reading that is told
 MOST_MISTAKES = 12  # pairs of classes that are listed
 CONFUSION_DIGITS = 5
 DOUBTED = 0.1  # probability of a label of the source below which it is shown
@@ -183,8 +182,7 @@ def report_adaptation(given: ReportData) -> Report:
 
 def tell_readings(name: str, readings: Readings, are_shares_given: bool = False) -> dict[str, object]:
     """Tell the readings of a target that have some weight, the heaviest first, and whether they differ."""
-    heard = [reading for reading in readings if reading["weight"] >= LEAST_WEIGHT]
-    heard.sort(key=lambda reading: -reading["weight"])
+    heard = list_heard(readings)
     told = [{**reading, "told": few} for reading, few in zip(heard, pick_shares(heard), strict=True)]
     return {"name": name, "readings": told, "differ": not are_shares_given and is_open(readings)}
 

@@ -154,25 +154,6 @@ cli.main(["--version"])
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_time_left_follows_from_the_stages_that_are_over(monkeypatch):
-    from undrift.app import terminal
-
-    now = [100.0]
-    monkeypatch.setattr(terminal, "monotonic", lambda: now[0])
-    progress = Progress(terminal.TimeLeft(), console=Console(file=io.StringIO()))
-    bar, shown = terminal.StageBar(progress, {"counting": 1.0, "learning": 3.0}), []
-    for seconds, stage, share in (
-        (0, "counting", None),
-        (2, "learning", 0.0),
-        (3, "learning", 0.5),
-        (2, "rest", 0),
-    ):
-        now[0] += seconds
-        bar(stage, share)
-        shown.append(progress.columns[0].render(progress.tasks[0]).plain)
-    assert shown == ["", "about 6 s left", "about 3 s left", "about 1 s left"]
-
-
 @pytest.mark.posix
 def test_a_terminal_shows_a_bar_at_once(folder):
     """Before scikit-learn is imported, which takes most of the first second."""
