@@ -93,6 +93,7 @@ def test_a_page_on_three_files_begins_with_a_table(folder, make_page):
     summary, page, text = make_page("*.csv", "--check")
     assert text.count("Which class is more frequent?") == 3
     assert "In 1 of 3 files about " in text
+    assert text.count("fit: those of kitchen.csv.") == text.count("Recall, expected: ") == 1
     assert "; 1 is not like kitchen.csv." in text
     table = html.unescape(re.search(r'<table id="batches".*?</table>', page, flags=re.DOTALL)[0])
     for name, rows, said in ((EVIL, 400, "not like the fit"), ("june.csv", 60, "as fitted")):
