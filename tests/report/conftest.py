@@ -84,3 +84,33 @@ def given(adapter, reviews):
     X = [adapter.vectorizer_.transform(documents) for documents in (books, kitchen)]
     source, target = DomainRows("books", X[0], books, y), DomainRows("kitchen", X[1], kitchen)
     return ReportData(adapter.classifier_, adapter.terms_, [source], [target])
+
+
+class Opened:
+    """A page, with what it said and what it asked for."""
+
+    def __init__(self, browser, path, width=1280, scheme="light", **options):
+        screen = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+        self.context = browser.new_context(offline=True, **screen, **options)
+        self.page = self.context.new_page()
+        self.said, self.asked = [], []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
+        self.page.goto(path.as_uri())
+
+
+@pytest.fixture
+def open_file(browser):
+    """Open a page from a file, with the network off; closed afterwards."""
+    contexts = []
+
+    def open_(path, **options):
+        own = Opened(browser, path, **options)
+        contexts.append(own.context)
+        return own
+
+    yield open_
+    for context in contexts:
+        context.close()

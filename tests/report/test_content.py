@@ -169,6 +169,7 @@ def test_the_verdict_is_scored_where_there_are_labels(report, adapter, reviews):
     assert own["answer"] == "yes"
     assert own["headline"].startswith(f"Adaptation helped: {wrong.mean():.1%} of the predictions are wrong")
     assert own["chance"]["error"] == pytest.approx(0.5, abs=0.1)
+    assert report.to_html().count("The estimate without these labels was about") == 1
 
 
 def test_without_labels_the_verdict_says_so_and_claims_no_gain(unscored, report):

@@ -134,16 +134,23 @@ def _make_environment() -> jinja2.Environment:
         "count": lambda value: "–" if value is None else f"{value:,}",
         "marked": mark_code,
         "class": mark_class,
+        "code": set_code,
         "signed": lambda value: f"{value:+.3f}".replace("-", "\N{MINUS SIGN}"),
     }
     return environment
 
 
 def mark_code(sentence: str) -> Markup:
-    """Set commands, options and numeric class names in a sentence as code, which lines do not break."""
+    """Set commands, options and numeric class names in a sentence as code."""
     pattern = r"((?:undrift \w+ )?--[a-zA-Z][\w-]*(?: (?=[\w.]*\d)[\w.,]+)?|\bundrift label\b)"
-    marked = re.sub(pattern, r"<code>\1</code>", str(escape(sentence)))
+    marked = re.sub(pattern, lambda match: set_code(Markup(match[0])), str(escape(sentence)))
     return Markup(re.sub(r"`(-?[\d.,]+)`", r"<code>\1</code>", marked))
+
+
+def set_code(command: str) -> Markup:
+    """Set a command as code; lines break between its words, not after a hyphen."""
+    words = [Markup("<span>{}</span>").format(word) for word in command.split(" ")]
+    return Markup("<code>{}</code>").format(Markup(" ").join(words))
 
 
 def mark_class(label: str) -> Markup:
