@@ -13,7 +13,7 @@ from tests.helpers.oracles import every_mask, moment_weights, weights
 from undrift import MSDA
 from undrift.core import RowCoef
 from undrift.core.blocks import HostShelf, StoredBlocks, StreamedBlocks
-from undrift.core.denoise import SingularSystem, denoise, denoise_onto
+from undrift.core.denoise import Layer, SingularSystem, denoise, denoise_onto
 from undrift.core.row_form import NeedsColumns, denoise_in_rows
 from undrift.core.scatter import cross_scatter, scatter
 from undrift.core.stack import LayerSolver, PivotSplit, fit_layers
@@ -148,12 +148,16 @@ def is_in_rows(solver, **options):
 
 
 def test_hidden_rows_are_fitted_in_the_rows_where_they_fit_in_memory():
-    X = make_rows((6, 30))
-    assert is_in_rows(LayerSolver([StoredBlocks([X[:2]]), StoredBlocks([X[2:4], X[4:]])], is_hidden=True))
-    assert not is_in_rows(LayerSolver([StoredBlocks([X]), StreamedBlocks([X])], is_hidden=True))
-    assert is_in_rows(LayerSolver([StoredBlocks([X], HostShelf(X.nbytes))], is_hidden=True))
-    assert not is_in_rows(LayerSolver([StoredBlocks([X], HostShelf(X.nbytes - 1))], is_hidden=True))
-    assert not is_in_rows(LayerSolver([StoredBlocks([np.tile(X, (4, 1))])], is_hidden=True))
+    X, layer = make_rows((6, 30)), Layer(np.eye(30), np.zeros(30))
+
+    def solve(*domains):
+        return LayerSolver([blocks.map(layer) for blocks in domains], is_hidden=True)
+
+    assert is_in_rows(solve(StoredBlocks([X[:2]]), StoredBlocks([X[2:4], X[4:]])))
+    assert not is_in_rows(solve(StoredBlocks([X]), StreamedBlocks([X])))
+    assert is_in_rows(solve(StoredBlocks([X], HostShelf(X.nbytes))))
+    assert not is_in_rows(solve(StoredBlocks([X], HostShelf(X.nbytes - 1))))
+    assert not is_in_rows(solve(StoredBlocks([np.tile(X, (4, 1))])))
 
 
 @pytest.mark.parametrize("container", CONTAINERS)

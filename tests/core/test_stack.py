@@ -12,9 +12,8 @@ from undrift.core.denoise import denoise
 from undrift.core.scatter import scatter
 from undrift.core.stack import (
     FittedLayer,
+    choose_pivots,
     fit_layers,
-    most_frequent,
-    random_parts,
 )
 
 OPTIONS = {"noise": 0.5, "ridge": 1e-5, "activation": "tanh"}
@@ -83,13 +82,14 @@ def test_pivots_are_the_features_of_most_rows(counts):
     )
     model = MSDA(n_layers=1, n_pivots=1).fit(X)
     assert_array_equal(model.pivots_, [0])  # each feature is in one row, one of them stored as zero besides
-    assert_array_equal(most_frequent(np.array([1, 3, 3, 2]), 2), [1, 2])
-    assert_array_equal(most_frequent(np.array([1, 3, 3, 3]), 2), [1, 2])
+    for counted in ([1, 3, 3, 2], [1, 3, 3, 3]):
+        blocks = [StoredBlocks([(np.arange(3)[:, None] < counted).astype(float)])]
+        assert_array_equal(choose_pivots(blocks, 4, 2, np.random.RandomState(0)).pivots, [1, 2])
 
 
 @pytest.mark.parametrize(("d", "r", "n_parts"), [(9, 4, 3), (8, 4, 2), (9, 9, 1), (10, 1, 10)])
 def test_parts_are_a_random_partition_into_as_few_as_needed(d, r, n_parts):
-    parts = random_parts(d, r, np.random.RandomState(0))
+    parts = choose_pivots([StoredBlocks([np.ones((1, d))])], d, r, np.random.RandomState(0)).parts
     assert len(parts) == n_parts
     assert sorted(np.concatenate(parts)) == list(range(d))
     assert max(map(len, parts)) <= r

@@ -51,7 +51,7 @@ class Blocks(Protocol):
         """Return the same rows after `layer`: `hidden`, where they are known, or computed when needed."""
 
     def gather(self, is_few: IsFew) -> list[Rows] | None:
-        """Return the blocks before any layer where their rows are few; None where they are not."""
+        """Return the blocks where they are few and in memory, or not behind a layer; None elsewhere."""
 
     def total(self, fn: Callable[[Rows], T]) -> T:
         """Sum `fn` over the blocks; its results must support addition."""
@@ -125,17 +125,14 @@ class StoredBlocks:
         self._layer: Layer | None = None
         self._kept: list[Rows] | None = [self._shelf.place(block) for block in blocks]
 
-    def fits_memory(self) -> bool:
-        """Tell whether hidden rows of this width are kept in memory."""
-        return self._shelf.fits(self._n_bytes)
-
     @property
     def _n_bytes(self) -> int:
         return sum(self.sizes) * self.width * self.itemsize
 
     def gather(self, is_few: IsFew) -> list[Rows] | None:
-        """Return the blocks where their rows are few; None where they are not."""
-        return list(self) if is_few(sum(self.sizes), self.width) else None
+        """Return the blocks where they are few, and in memory if they are hidden rows; None elsewhere."""
+        is_at_hand = self._before is None or self._shelf.fits(self._n_bytes)
+        return list(self) if is_at_hand and is_few(sum(self.sizes), self.width) else None
 
     def map(self, layer: Layer, hidden: Array | None = None) -> StoredBlocks:
         """Return the same rows after `layer`: `hidden`, or computed when they are needed."""
@@ -209,7 +206,9 @@ class StreamedBlocks:
         return StreamedBlocks(self._source, (*self._layers, layer))
 
     def gather(self, is_few: IsFew) -> list[Rows] | None:
-        """Return the blocks of the source where their rows are few; reading stops where they are not."""
+        """Return the blocks of the source where they are few; reading stops where they are not."""
+        if self._layers:
+            return None
         gathered, n = [], 0
         for block in self._source:
             n += block.shape[0]

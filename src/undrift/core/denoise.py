@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypedDict
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import UndriftError
 from .array import Array, NotPositiveDefinite, Rows, array_ops
+from .numpy_ops import stripes
 from .scatter import CrossScatter, Moments, Scatter
 
 # The scaled system has no eigenvalue below the noise, so float32 is safe until the noise comes near its
@@ -64,6 +65,14 @@ class System:
         keep = 1.0 - noise
         return cls(keep, noise * moments.energy + ridge / keep, ridge, moments.centre)
 
+    def fill(self, G: Array, n: int) -> Array:
+        """Return the lower triangle of A, a new matrix, from the gram matrix G of n rows."""
+        ops = array_ops(G)
+        A = centre(G, n, self.centre, self.centre, self.keep, ops.float64 if self.needs_float64 else G.dtype)
+        diagonal = np.arange(len(A))
+        A[diagonal, diagonal] += ops.cast(self.damping, A.dtype)
+        return A
+
     @property
     def needs_float64(self) -> bool:
         """Tell whether float32 is too coarse."""
@@ -96,8 +105,11 @@ def denoise(stats: Scatter, noise: float, ridge: float = 1e-5, activation: str =
     """
     ops, moments = array_ops(stats.gram), stats.moments
     system = System.of(moments, noise, ridge)
-    inverse = _solve(stats.gram, moments, system, ops.spd_inverse)
-    coef = ops.cast(ops.denoising_coef(inverse, system.keep, system.damping), stats.gram.dtype)
+    W = ops.inverse(_factor(stats.gram, moments, system))
+    W *= ops.cast(-system.damping / system.keep, W.dtype)
+    diagonal = np.arange(len(W))
+    W[diagonal, diagonal] += 1 / system.keep
+    coef = ops.cast(W, stats.gram.dtype)
     return Layer(coef, _intercept(coef, moments.centre, moments.centre, system.keep), activation, system)
 
 
@@ -108,22 +120,34 @@ def denoise_onto(stats: CrossScatter, noise: float, ridge: float = 1e-5) -> Laye
     """
     x, ops = stats.scatter.moments, array_ops(stats.cross)
     system = System.of(x, noise, ridge)
-    right = ops.centred(stats.cross, x.n, x.centre, stats.target_mean)
-    weights = _solve(stats.scatter.gram, x, system, lambda A: ops.spd_solve(A, ops.cast(right, A.dtype)))
-    coef = ops.cast(weights, stats.cross.dtype)
+    factor = _factor(stats.scatter.gram, x, system)
+    right = centre(stats.cross, x.n, x.centre, stats.target_mean, 1.0, stats.cross.dtype)
+    coef = ops.cast(ops.solve(factor, ops.cast(right, factor.dtype)), stats.cross.dtype)
     return Layer(coef, _intercept(coef, x.centre, stats.target_mean, system.keep))
 
 
-def _solve(G: Array, moments: Moments, system: System, solve: Callable[[Array], Array]) -> Array:
-    """Apply `solve` to A, or name the features that make it singular."""
+def centre(C: Array, n: int, mean: Array, target_mean: Array, keep: float, dtype: np.dtype) -> Array:
+    """``keep (C - n mean target_mean')``, a new matrix; of a symmetric one the lower triangle.
+
+    The means are subtracted in float64 and a stripe at a time: in float32 the difference of two large numbers
+    would lose the covariance of rare features.
+    """
+    centred = array_ops(C).empty_like(C, C.shape, dtype)
+    for rows in stripes(len(C), 64):
+        left = slice(None, rows.stop if mean is target_mean else None)
+        centred[rows, left] = keep * (C[rows, left] - n * (mean[rows, None] * target_mean[left]))
+    return centred
+
+
+def _factor(G: Array, moments: Moments, system: System) -> Array:
+    """Factor A, or name the features that make it singular."""
     ops = array_ops(G)
     if system.ridge == 0:
         empty = np.flatnonzero(ops.to_numpy((moments.energy == 0) & (system.damping == 0)))
         if len(empty):
             raise SingularSystem(f"with ridge=0, features are zero in all {moments.n} rows", empty.tolist())
-    dtype = ops.float64 if system.needs_float64 else G.dtype
     try:
-        return solve(ops.denoising_system(G, moments.n, moments.centre, system.keep, system.damping, dtype))
+        return ops.factor(system.fill(G, moments.n))
     except NotPositiveDefinite as error:
         raise _singular(moments.to_host(), system, error.column) from None
 

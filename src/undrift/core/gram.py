@@ -83,7 +83,7 @@ def shifted_inverse(K: Array, shift: np.ndarray) -> Array:
         M[diagonal, diagonal] += ops.like(shift, M)
         try:
             with ops.full_precision():
-                return ops.cast(ops.spd_inverse(M), K.dtype)
+                return ops.cast(ops.inverse(ops.factor(M)), K.dtype)
         except NotPositiveDefinite as error:
             failed = error
     raise failed
@@ -95,56 +95,40 @@ def shifted_solve(K: Array, shift: np.ndarray, B: np.ndarray, rows: np.ndarray |
     With `rows`, for ``K[rows][:, rows]``, which is copied only where it is factored. A float32 matrix is
     factored in float32, at half the cost, and the solution refined by residuals in float64.
     """
-    ops, failed = array_ops(K), NotPositiveDefinite(0)
+    ops, n = array_ops(K), len(shift)
+    failed, diagonal = NotPositiveDefinite(0), np.arange(n)
+
+    def take(first: slice, second: slice) -> Array:
+        return K[first, second] if rows is None else submatrix(K, rows[first], rows[second])
+
+    def solve(B: np.ndarray) -> np.ndarray:
+        solved: np.ndarray = ops.to_numpy(ops.solve(factor, ops.like(B, factor) + 0))
+        return solved.astype(np.float64)
+
     for dtype in dict.fromkeys((K.dtype, ops.float64)):
+        M = ops.empty_like(K, (n, n), dtype)
+        for part in stripes(n):
+            left = slice(None, part.stop)
+            M[part, left] = take(part, left)
+        M[diagonal, diagonal] += ops.like(shift, M)
         try:
-            factor = _factor(K, shift, rows, dtype)
+            factor = ops.factor(M)
         except NotPositiveDefinite as error:
             failed = error
             continue
-        X = _solve(factor, B)
-        if dtype == ops.float64 or _refine(X, factor, K, shift, B, rows):
+        X = solve(B)
+        if dtype == ops.float64:
             return X
+        for _ in range(REFINEMENTS):
+            residual = B - shift[:, None] * X
+            for part in stripes(n):
+                some = ops.cast(take(part, slice(None)), ops.float64)
+                residual[part] -= ops.to_numpy(some @ ops.like(X, some))
+            step = solve(residual)
+            X += step
+            if np.all(np.linalg.norm(step, axis=0) <= REFINED * np.linalg.norm(X, axis=0)):
+                return X
     raise failed
-
-
-def _take(K: Array, rows: np.ndarray | None, first: slice, second: slice) -> Array:
-    """Return a part of ``K[rows][:, rows]``."""
-    return K[first, second] if rows is None else submatrix(K, rows[first], rows[second])
-
-
-def _factor(K: Array, shift: np.ndarray, rows: np.ndarray | None, dtype: np.dtype) -> Array:
-    """Lower Cholesky factor of ``K[rows][:, rows] + diag(shift)``."""
-    ops, n = array_ops(K), len(shift)
-    M = ops.empty_like(K, (n, n), dtype)
-    for part in stripes(n):  # pages above the diagonal are never touched, and take no memory
-        left = slice(None, part.stop)
-        M[part, left] = _take(K, rows, part, left)
-    return ops.factor_spd(M, shift)
-
-
-def _solve(factor: Array, B: np.ndarray) -> np.ndarray:
-    """Solve with a factor; the result is float64."""
-    ops = array_ops(factor)
-    solved: np.ndarray = ops.to_numpy(ops.solve_factored(factor, ops.like(B, factor)))
-    return solved.astype(np.float64)
-
-
-def _refine(
-    X: np.ndarray, factor: Array, K: Array, shift: np.ndarray, B: np.ndarray, rows: np.ndarray | None
-) -> bool:
-    """Refine a solution in place; tell whether that converges."""
-    ops = array_ops(K)
-    for _ in range(REFINEMENTS):
-        residual = B - shift[:, None] * X
-        for part in stripes(len(B)):
-            some = ops.cast(_take(K, rows, part, slice(None)), ops.float64)
-            residual[part] -= ops.to_numpy(some @ ops.like(X, some))
-        step = _solve(factor, residual)
-        X += step
-        if np.all(np.linalg.norm(step, axis=0) <= REFINED * np.linalg.norm(X, axis=0)):
-            return True
-    return False
 
 
 def primal_weights(H: Rows, means: np.ndarray | None, domain: np.ndarray, dual: np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ full_precision = nullcontext  # products are never rounded here
 _ALLOWED = os.environ.get("OMP_NUM_THREADS", "")
 N_THREADS = min(int(_ALLOWED) if _ALLOWED.isdigit() and int(_ALLOWED) else 1024, count_processors())
 STRIPE = 512  # columns (or rows) of a d-wide matrix processed at once: with d = 5,000 they fit a shared cache
+FULL = 0.05  # of the rows: a column with more entries is multiplied faster as a dense one
 STRIPE_ENTRIES = 2**21  # entries of a dense matrix that sparse rows are multiplied by at once, for the same
 
 
@@ -83,22 +84,20 @@ def nonzero_counts(X: Rows) -> np.ndarray:
 def gram(X: Rows) -> np.ndarray:
     """Lower triangle of ``X'X``, of shape (d, d), in the dtype of `X`."""
     if sp.issparse(X):
-        return _sparse_gram(X)
+        return _add_sparse_gram(np.zeros((X.shape[1], X.shape[1]), X.dtype), X)
     # NumPy sees that both are one matrix and calls syrk. SciPy's would do it too, but its BLAS has other
     # threads, which have to wait for those of the product before and cost 15% of the rate
     return np.asarray(np.matmul(X.T, X))
 
 
-def _sparse_gram(X: sp.csr_matrix) -> np.ndarray:
-    """Multiply sparse by sparse, a stripe of the result at a time, up to the diagonal only."""
-    d = X.shape[1]
-    G = np.zeros((d, d), dtype=X.dtype)
+def _add_sparse_gram(G: np.ndarray, X: sp.csr_matrix) -> np.ndarray:
+    """Add ``X'X`` in place, sparse by sparse, a stripe of the result at a time, up to the diagonal only."""
     Xt = X.T.tocsr()
 
-    def fill(stripe: slice) -> None:
-        G[stripe, : stripe.stop] = (Xt[stripe] @ X[:, : stripe.stop]).toarray()
+    def add(stripe: slice) -> None:
+        G[stripe, : stripe.stop] += (Xt[stripe] @ X[:, : stripe.stop]).toarray()
 
-    in_threads(fill, stripes(d))
+    in_threads(add, stripes(len(G)))
     return G
 
 
@@ -115,16 +114,6 @@ def cross(X: Rows, Z: Rows) -> np.ndarray:
 
     in_threads(fill, stripes(X.shape[1]))
     return C
-
-
-def columns(X: Rows, which: np.ndarray) -> Rows:
-    """Take the columns `which` of `X`."""
-    return X[:, which]
-
-
-def diagonal(A: np.ndarray) -> np.ndarray:
-    """Diagonal of `A` in float64."""
-    return np.diagonal(A).astype(np.float64)
 
 
 def cast(A: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -147,64 +136,37 @@ def to_numpy(A: np.ndarray) -> np.ndarray:
     return A
 
 
-def centred(C: np.ndarray, n: int, mean: np.ndarray, target_mean: np.ndarray) -> np.ndarray:
-    """``C - n mean target_mean'``, a new matrix in the dtype of `C`, subtracted in float64."""
-    out = np.empty_like(C)
-    for stripe in stripes(len(C), 64):
-        out[stripe] = C[stripe] - n * np.outer(mean[stripe], target_mean)
-    return out
-
-
-def denoising_system(
-    G: np.ndarray, n: int, mean: np.ndarray, keep: float, damping: np.ndarray, dtype: np.dtype
-) -> np.ndarray:
-    """Lower triangle of ``A = keep (G - n mean mean') + diag(damping)``, a new matrix.
-
-    The mean is subtracted in float64 and a stripe at a time: in float32 the difference of two
-    large numbers would lose the covariance of rare features.
-    """
-    A = np.empty(G.shape, dtype=dtype)
-    for stripe in stripes(len(G), 64):
-        left = slice(None, stripe.stop)
-        A[stripe, left] = keep * (G[stripe, left] - n * np.outer(mean[stripe], mean[left]))
-    A[np.diag_indices_from(A)] += damping.astype(dtype)
-    return A
-
-
-def spd_inverse(A: np.ndarray) -> np.ndarray:
-    """Inverse of a symmetric positive definite matrix given by its lower triangle.
-
-    LAPACK potrf and potri, about d^3 flops, in place: `A` is overwritten.
-    """
-    inverse, _ = lapack.get_lapack_funcs("potri", (A,))(_checked_factor(A), lower=0, overwrite_c=1)
-    return mirror(inverse.T)
-
-
-def spd_solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """``A^-1 B`` for a positive definite matrix given by its lower triangle; both are overwritten.
-
-    With A = U'U, ``X' U' U = B'`` is solved from the right, since B' is the view that BLAS can write to.
-    """
-    trsm, factor, X = blas.get_blas_funcs("trsm", (A, B)), _checked_factor(A), B.T
-    for trans in (0, 1):
-        X = trsm(1.0, factor, X, side=1, lower=0, trans_a=trans, overwrite_b=1)
-    return np.asarray(X).T
-
-
-def _checked_factor(A: np.ndarray) -> np.ndarray:
-    """Upper Cholesky factor, in Fortran order, of a matrix given by its lower triangle, in its memory.
+def factor(A: np.ndarray) -> np.ndarray:
+    """Return the upper Cholesky factor of a matrix given by its lower triangle, in its memory.
 
     A pivot lost to rounding counts as not positive, since nothing computed from it could be trusted.
     """
     diagonal = np.diagonal(A).copy()
-    factor, info = lapack.get_lapack_funcs("potrf", (A,))(A.T, lower=0, clean=0, overwrite_a=1)
+    upper, info = lapack.get_lapack_funcs("potrf", (A,))(A.T, lower=0, clean=0, overwrite_a=1)
     if info > 0:
         raise NotPositiveDefinite(info - 1)
-    pivots = np.diagonal(factor) ** 2
+    pivots = np.diagonal(upper) ** 2
     lost = np.flatnonzero(~(pivots > 8 * len(A) * np.finfo(A.dtype).eps * diagonal))
     if len(lost):
         raise NotPositiveDefinite(int(lost[0]))
-    return np.asarray(factor)
+    return np.asarray(upper)
+
+
+def inverse(factor: np.ndarray) -> np.ndarray:
+    """Return the inverse of the matrix that was factored, in the memory of its factor."""
+    upper, _ = lapack.get_lapack_funcs("potri", (factor,))(factor, lower=0, overwrite_c=1)
+    return mirror(upper.T)
+
+
+def solve(factor: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """``A^-1 B`` for the matrix A = U'U that was factored; `B` is overwritten.
+
+    ``X' U' U = B'`` is solved from the right, since B' is the view that BLAS can write to.
+    """
+    trsm, X = blas.get_blas_funcs("trsm", (factor, B)), B.T
+    for trans in (0, 1):
+        X = trsm(1.0, factor, X, side=1, lower=0, trans_a=trans, overwrite_b=1)
+    return np.asarray(X).T
 
 
 def mirror(A: np.ndarray) -> np.ndarray:
@@ -216,23 +178,18 @@ def mirror(A: np.ndarray) -> np.ndarray:
     return A
 
 
-def denoising_coef(inverse: np.ndarray, keep: float, damping: np.ndarray) -> np.ndarray:
-    """``(I - A^-1 diag(damping)) / keep``, which is W transposed; overwrites `inverse`."""
-    inverse *= (-damping / keep).astype(inverse.dtype)
-    inverse[np.diag_indices_from(inverse)] += 1 / keep
-    return inverse
-
-
 def like(A: np.ndarray, X: Rows) -> np.ndarray:
     """Return a NumPy array in the dtype of `X`."""
     return A.astype(X.dtype, copy=False)
 
 
 def inner_products(H: Rows) -> np.ndarray:
-    """``H H'``, dense and full, of shape (n, n)."""
-    if sp.issparse(H):  # documents share frequent terms, so a sparse result would be full
-        return mirror(gram(H.T.tocsr()))
-    return np.asarray(H @ H.T)  # of one matrix: half of a product
+    """``H H'``, dense and full, of shape (n, n); the columns of sparse rows that are fullest become dense."""
+    if not sp.issparse(H):
+        return np.asarray(H @ H.T)  # of one matrix: half of a product
+    is_full = np.bincount(H.indices, minlength=H.shape[1]) > FULL * H.shape[0]
+    full = H[:, np.flatnonzero(is_full)].toarray()
+    return mirror(_add_sparse_gram(full @ full.T, H[:, np.flatnonzero(~is_full)].T.tocsr()))
 
 
 def fold(K: np.ndarray) -> np.ndarray:
@@ -253,21 +210,6 @@ def unfold(packed: np.ndarray) -> np.ndarray:
     n = int((2 * len(packed)) ** 0.5)
     full, _ = lapack.get_lapack_funcs("tfttr", (packed,))(n, packed, uplo="U")
     return mirror(full.T)
-
-
-def factor_spd(A: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Lower Cholesky factor of ``A + diag(shift)``, given by its lower triangle, which is overwritten."""
-    A[np.diag_indices_from(A)] += shift.astype(A.dtype)
-    factor, info = lapack.get_lapack_funcs("potrf", (A,))(A.T, lower=0, clean=0, overwrite_a=1)
-    if info > 0:
-        raise NotPositiveDefinite(info - 1)
-    return np.asarray(factor).T
-
-
-def solve_factored(factor: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Solve with a lower Cholesky factor, in its precision."""
-    X, _ = lapack.get_lapack_funcs("potrs", (factor,))(factor.T, B.astype(factor.dtype), lower=0)
-    return np.asarray(X)
 
 
 def scale_columns(X: Rows, scale: np.ndarray) -> Rows:
@@ -291,12 +233,12 @@ def times(B: np.ndarray, Z: Rows) -> np.ndarray:
     """``B Z`` for dense `B`, as a dense matrix."""
     if not sp.issparse(Z):
         return np.asarray(B @ Z)
-    out, columns = np.empty((len(B), Z.shape[1]), np.result_type(B, Z)), Z.T
+    out, columns = np.empty((len(B), Z.shape[1]), np.result_type(B, Z)), Z.T.tocsr()
 
     def fill(rows: slice) -> None:
         out[rows] = (columns @ np.ascontiguousarray(B[rows].T)).T
 
-    in_threads(fill, stripes(len(B)))
+    in_threads(fill, stripes(len(B), 64))  # those of `B` stay in the cache, as each column reads them anew
     return out
 
 

@@ -62,7 +62,8 @@ class Scatter:
     @property
     def moments(self) -> Moments:
         """Sums of the columns; those of squares are the diagonal, the D of ``A = (1-p) C + p D``."""
-        return Moments(self.n, self.total, array_ops(self.gram).diagonal(self.gram))
+        ops = array_ops(self.gram)
+        return Moments(self.n, self.total, ops.cast(self.gram.diagonal() + 0, ops.float64))
 
     def to_host(self) -> Scatter:
         """Return the same scatter with NumPy arrays."""
@@ -123,5 +124,5 @@ def scatter(X: Rows) -> Scatter:
 def cross_scatter(X: Rows, part: np.ndarray, pivots: np.ndarray) -> CrossScatter:
     """Scatter of the columns `part` of `X`, with their products with its columns `pivots`."""
     ops = array_ops(X)
-    x, z = ops.columns(X, part), ops.columns(X, pivots)
+    x, z = X[:, part], X[:, pivots]
     return CrossScatter(scatter(x), ops.column_sums(z), ops.cross(x, z))

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import warn
 from .array import Array, Rows, array_ops, stack_rows
-from .blocks import Blocks, StoredBlocks, sum_in_place
+from .blocks import Blocks, sum_in_place
 from .denoise import Layer, LayerOptions, SingularSystem, denoise, denoise_onto
 from .form import Form, choose_form, hidden_form
 from .row_form import NeedsColumns, denoise_in_rows
@@ -49,9 +49,20 @@ class LayerSolver:
     ) -> None:
         self._domains, self._split = domains, split
         n_pivots = None if split is None else len(split.pivots)
-        gathered = gather_hidden_rows(domains) if is_hidden else gather_few_rows(domains, n_pivots)
-        self._rows = None if gathered is None else stack_rows([block for rows in gathered for block in rows])
-        self._sizes = [sum(block.shape[0] for block in rows) for rows in gathered or []]
+        gathered: list[list[Rows]] = []
+
+        def is_few(n: int, d: int) -> bool:
+            n += sum(block.shape[0] for rows in gathered for block in rows)
+            return (hidden_form(n, d) if is_hidden else choose_form(n, d, n_pivots)) == "rows"
+
+        for blocks in domains:  # until there is a row too many
+            few = blocks.gather(is_few)
+            if few is None:
+                break
+            gathered.append(few)
+        is_whole = len(gathered) == len(domains)
+        self._rows = stack_rows([block for rows in gathered for block in rows]) if is_whole else None
+        self._sizes = [sum(block.shape[0] for block in rows) for rows in gathered]
         self._scatter: Scatter | None = None
 
     @property
@@ -91,37 +102,6 @@ class LayerSolver:
     def moments(self) -> Moments:
         """Moments of the rows of all domains."""
         return self.scatter.moments if self._rows is None else moments(self._rows)
-
-
-def gather_few_rows(domains: Sequence[Blocks], n_pivots: int | None) -> list[list[Rows]] | None:
-    """Return the row blocks of every domain where a first layer is fitted in the rows; None elsewhere.
-
-    Reading stops at the first row too many.
-    """
-    gathered: list[list[Rows]] = []
-
-    def is_few(n: int, d: int) -> bool:
-        n_before = sum(block.shape[0] for few in gathered for block in few)
-        return choose_form(n_before + n, d, n_pivots) == "rows"
-
-    for blocks in domains:
-        few = blocks.gather(is_few)
-        if few is None:
-            return None
-        gathered.append(few)
-    return gathered
-
-
-def gather_hidden_rows(domains: Sequence[Blocks]) -> list[list[Rows]] | None:
-    """Return the hidden rows of every domain where an upper layer is fitted in the rows; None elsewhere.
-
-    Only in the memory of this process or its device: the answer is the same to rounding.
-    """
-    stored = [blocks for blocks in domains if isinstance(blocks, StoredBlocks)]
-    if len(stored) < len(domains) or not all(blocks.fits_memory() for blocks in stored):
-        return None
-    n, width = sum(sum(blocks.sizes) for blocks in stored), stored[0].width
-    return [list(blocks) for blocks in stored] if hidden_form(n, width) == "rows" else None
 
 
 def fit_layers(
@@ -166,24 +146,17 @@ def hidden_rows(layers: Sequence[Layer], X: Rows) -> Iterator[Array]:
         yield X
 
 
-def most_frequent(counts: np.ndarray, n_pivots: int) -> np.ndarray:
-    """Return the `n_pivots` features that occur in most rows, ties by column, in column order."""
-    return np.sort(np.argsort(-counts, kind="stable")[:n_pivots])
-
-
-def random_parts(d: int, n_pivots: int, rng: np.random.RandomState) -> list[np.ndarray]:
-    """Split d features at random into ``ceil(d / n_pivots)`` parts of nearly equal size."""
-    return [np.sort(part) for part in np.array_split(rng.permutation(d), ceil(d / n_pivots))]
-
-
 def choose_pivots(domains: Sequence[Blocks], d: int, n_pivots: int, rng: np.random.RandomState) -> PivotSplit:
-    """Choose the most frequent of d features, in one pass over the rows, and split all d at random."""
+    """Choose the features that occur in most of the rows, ties by column, and split all d at random.
+
+    The parts are ``ceil(d / n_pivots)`` of nearly equal size.
+    """
     counts = sum_in_place(
         blocks.total(lambda rows: array_ops(rows).nonzero_counts(rows)) for blocks in domains
     )
-    return PivotSplit(
-        most_frequent(array_ops(counts).to_numpy(counts), n_pivots), random_parts(d, n_pivots, rng)
-    )
+    order = np.argsort(-array_ops(counts).to_numpy(counts), kind="stable")
+    parts = np.array_split(rng.permutation(d), ceil(d / n_pivots))
+    return PivotSplit(np.sort(order[:n_pivots]), [np.sort(part) for part in parts])
 
 
 def fit_pivot_layer(

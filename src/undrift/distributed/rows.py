@@ -126,8 +126,8 @@ class OnDask:
         return cls([block for rows in domains for block in rows._blocks], facts, domains[0]._device)
 
     def gather(self, is_few: IsFew) -> list[Rows] | None:
-        """Bring the rows here, as one matrix, where they are few; None where they are not."""
-        return [self.collect()] if is_few(*self.shape) else None
+        """Bring the rows here, as one matrix, where they are few and behind no layer; None elsewhere."""
+        return [self.collect()] if not self._layers and is_few(*self.shape) else None
 
     def map(self, layer: Layer, hidden: object = None) -> OnDask:
         """Return the same rows after `layer`, computed on the workers when they are needed."""

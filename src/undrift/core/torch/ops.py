@@ -1,8 +1,7 @@
 """Array operations for dense torch tensors, on any device: what :mod:`..numpy_ops` says of each holds here.
 
 Symmetric matrices are stored in their *lower triangle*, as in :mod:`..numpy_ops`; values above the diagonal
-are unspecified. Nothing here waits for the device except :func:`to_numpy`, :func:`is_sparse` and the check of
-the pivots in :func:`spd_inverse` and :func:`spd_solve`.
+are unspecified. Nothing waits for the device except :func:`to_numpy`, :func:`is_sparse` and :func:`factor`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import torch
 from numpy.typing import DTypeLike
 
 from ..array import Array, NotPositiveDefinite
-from ..numpy_ops import stripes
 
 float64 = torch.float64
 SUMMED = 64  # float32 rows added in float32
@@ -88,14 +86,6 @@ def cross(X: torch.Tensor, Z: torch.Tensor) -> torch.Tensor:
     return X.T @ Z
 
 
-def columns(X: torch.Tensor, which: np.ndarray) -> torch.Tensor:
-    return X[:, torch.as_tensor(which, device=X.device)]
-
-
-def diagonal(A: torch.Tensor) -> torch.Tensor:
-    return A.diagonal().to(torch.float64, copy=True)
-
-
 def cast(A: torch.Tensor, dtype: torch.dtype | DTypeLike) -> torch.Tensor:
     """Return `A` in `dtype`, one of torch or of NumPy; itself if it already is."""
     return A.to(dtype if isinstance(dtype, torch.dtype) else getattr(torch, np.dtype(dtype).name))
@@ -114,46 +104,24 @@ def to_numpy(A: torch.Tensor) -> np.ndarray:
     return array
 
 
-def centred(C: torch.Tensor, n: int, mean: torch.Tensor, target_mean: torch.Tensor) -> torch.Tensor:
-    return torch.addcmul(C, mean[:, None], target_mean, value=-n, out=torch.empty_like(C))
-
-
-def denoising_system(
-    G: torch.Tensor, n: int, mean: torch.Tensor, keep: float, damping: torch.Tensor, dtype: torch.dtype
-) -> torch.Tensor:
-    A = torch.empty(G.shape, dtype=dtype, device=G.device)
-    for stripe in stripes(len(G)):
-        left = slice(None, stripe.stop)
-        torch.addcmul(G[stripe, left], mean[stripe, None], mean[left], value=-n, out=A[stripe, left])
-    A.mul_(keep)
-    A.diagonal().add_(damping.to(dtype))
-    return A
-
-
-def spd_inverse(A: torch.Tensor) -> torch.Tensor:
-    return torch.cholesky_inverse(_checked_factor(A))
-
-
-def spd_solve(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
-    return torch.cholesky_solve(B, _checked_factor(A))
-
-
-def _checked_factor(A: torch.Tensor) -> torch.Tensor:
-    """Lower Cholesky factor of a matrix given by its lower triangle; no pivot is lost to rounding."""
-    factor, info = torch.linalg.cholesky_ex(A)
+def factor(A: torch.Tensor) -> torch.Tensor:
+    """Return the lower Cholesky factor of a matrix given by its lower triangle."""
+    lower, info = torch.linalg.cholesky_ex(A)
     least = 8 * len(A) * torch.finfo(A.dtype).eps * A.diagonal()
-    lost = ~(factor.diagonal().square() > least)
+    lost = ~(lower.diagonal().square() > least)
     first = torch.where(lost.any(), lost.int().argmax(), len(A))
     column = int(torch.where(info > 0, first.minimum(info - 1), first))  # waits for the device
     if column < len(A):
         raise NotPositiveDefinite(column)
-    return factor
+    return lower
 
 
-def denoising_coef(inverse: torch.Tensor, keep: float, damping: torch.Tensor) -> torch.Tensor:
-    inverse.mul_((-damping / keep).to(inverse.dtype))
-    inverse.diagonal().add_(1 / keep)
-    return inverse
+def inverse(factor: torch.Tensor) -> torch.Tensor:
+    return torch.cholesky_inverse(factor)
+
+
+def solve(factor: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+    return torch.cholesky_solve(B, factor)
 
 
 def like(A: np.ndarray, X: torch.Tensor) -> torch.Tensor:
@@ -175,18 +143,6 @@ def add_inner_products(packed: torch.Tensor, H: torch.Tensor, share: float) -> t
 
 def unfold(packed: torch.Tensor) -> torch.Tensor:
     return packed.clone()  # more may be added to it
-
-
-def factor_spd(A: torch.Tensor, shift: np.ndarray) -> torch.Tensor:
-    A.diagonal().add_(like(shift, A))
-    factor, info = torch.linalg.cholesky_ex(A)
-    if int(info):
-        raise NotPositiveDefinite(int(info) - 1)
-    return factor
-
-
-def solve_factored(factor: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
-    return torch.cholesky_solve(B.to(factor.dtype), factor)
 
 
 def scale_columns(X: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
