@@ -9,7 +9,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from ..core import Form, Layer, NotPositiveDefinite, PivotSplit, Rows, primal_weights
+from ..core import Form, Layer, NotPositiveDefinite, PivotSplit, Rows
 from ..inputs import Place, check_count, check_noise, check_positive, choose_place, to_host, track_steps
 from .anchors import Anchors, Facts, Seed, draw_anchors, set_labels
 from .judge import Verdict, judge
@@ -194,7 +194,7 @@ def _fit_above(
         else:
             evidence = gather_evidence(anchors, facts, level.gram, C, settings)
         verdict = judge(evidence, settings, last.verdict if last else None)
-    model = build_model(stack, level.read(anchors.X, place), evidence, verdict)
+    model = build_model(level, evidence, verdict, place)
     kept = replace(anchors, X=to_host(anchors.X))
     centres = list(stack.means), list(stack.shares), stack.origin
     memory = Memory(kept, facts, *centres, level.noise, level.form, C)
@@ -268,14 +268,13 @@ def predict_held_out(last: Fitted, X: Rows) -> tuple[np.ndarray, np.ndarray]:
 
 
 def build_model(
-    stack: Stack,
-    rows_at_depths: Iterable[tuple[Rows, np.ndarray | None]],
+    level: Level,
     evidence: Evidence,
     verdict: Verdict,
+    place: Place,
 ) -> Model:
     """Return the model of a verdict.
 
-    `rows_at_depths` are the anchors at the input and at every layer, and centres that are to be subtracted.
     Prediction needs no training row: ``w_t = sum_i coef_i h^t(x_i)`` for every layer.
     """
     facts = evidence.facts
@@ -284,7 +283,7 @@ def build_model(
     readings = [verdict.readings[r] for r in order]
     deep = [reading.classifier for reading in readings if isinstance(reading.classifier, Moved)]
     linear = [reading.classifier for reading in readings if isinstance(reading.classifier, Linear)]
-    coef, intercepts = combine_layers(stack, rows_at_depths, evidence, deep)
+    coef, intercepts = combine_layers(level, evidence, deep, place)
     for classifier in linear:
         coef[0] = np.hstack([coef[0], classifier.weights])
         intercepts.append(np.tile(classifier.intercept, (len(facts.names), 1)))
@@ -312,13 +311,10 @@ def build_model(
 
 
 def combine_layers(
-    stack: Stack,
-    rows_at_depths: Iterable[tuple[Rows, np.ndarray | None]],
-    evidence: Evidence,
-    classifiers: Sequence[Moved],
+    level: Level, evidence: Evidence, classifiers: Sequence[Moved], place: Place
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return the weights of every layer, classifiers side by side, and their intercepts by domain."""
-    conditioned, domain = evidence.conditioned, evidence.anchors.domain
+    conditioned, stack = evidence.conditioned, level.stack
     m, n_domains = conditioned.n_targets, len(stack.origin)
     changed = [conditioned.change_source(classifier.coef) for classifier in classifiers]
     anchors = np.hstack(
@@ -329,8 +325,9 @@ def combine_layers(
     )
     centres = np.hstack([classifier.coef[m : m + n_domains] for classifier in classifiers])
     coef = []
-    for (H, subtracted), means, share in zip(rows_at_depths, stack.means, stack.shares, strict=True):
-        w = primal_weights(H, subtracted, domain, anchors) + (means - stack.origin @ means).T @ centres
+    combined = level.combine(evidence.anchors, anchors, place)
+    for w, means, share in zip(combined, stack.means, stack.shares, strict=True):
+        w = w + (means - stack.origin @ means).T @ centres
         coef.append((share * w).astype(np.float32))
     offsets = np.split(score_centres(stack.means, coef), len(classifiers), axis=1)
     intercepts = []

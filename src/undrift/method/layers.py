@@ -38,6 +38,8 @@ from ..core import (
     hidden_rows,
     mean_square,
     moments,
+    primal_weights,
+    row_slices,
     stack_rows,
     take_rows,
 )
@@ -137,6 +139,19 @@ class Level:
         else:
             layers, means = place.move_layers(self.stack.layers), self.stack.means[1:]
             yield from zip(hidden_rows(layers, place.move_rows(X)), means, strict=True)
+
+    def combine(self, anchors: Anchors, dual: np.ndarray, place: Place) -> list[np.ndarray]:
+        """Return ``sum_i dual_i (h_i - mean_domain(i))`` over anchors, at the input and at every layer.
+
+        Hidden rows that are not kept are computed again, a block at a time.
+        """
+        n, width = len(anchors.domain), max(means.shape[1] for means in self.stack.means[1:])
+        blocks = [slice(0, n)] if self.hidden is not None else row_slices(n, width)
+        combined = [np.zeros((), np.float32)] * len(self.stack.means)
+        for rows in blocks:
+            for depth, (H, means) in enumerate(self.read(anchors.X[rows], place)):
+                combined[depth] = combined[depth] + primal_weights(H, means, anchors.domain[rows], dual[rows])
+        return combined
 
 
 def grow_levels(
