@@ -12,7 +12,6 @@ from scipy.special import softmax
 from tests.helpers.exact import ExactClassifier
 from tests.helpers.watch import watch_layers
 from undrift import MSDAClassifier, UndriftWarning, load_model, save_model
-from undrift.method import asking, readings
 from undrift.method import classifier as module
 from undrift.method.asking import (
     choose_for_estimate,
@@ -75,16 +74,22 @@ def test_update_equals_fit_with_the_same_labels(n_classes, is_copied):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_what_labels_do_not_change_is_read_once(n_classes, spy, tmp_path):
+def test_what_labels_do_not_change_is_read_once(n_classes, tmp_path):
     X, y, Z, z = make_domains(n_classes=n_classes)
     save_model(make(MSDAClassifier).fit(X, y, Z), tmp_path / "model", updatable=True)
     loaded = load_model(tmp_path / "model").update(Z[:6], None)
-    told = [spy(readings, "read_source_only"), spy(judge_module, "list_stories")]
-    told.append(spy(import_module("undrift.method.fit"), "gather_evidence"))
-    assert loaded._last.learnt.level.hidden is not None
-    changed = [copy(loaded).update(Z[:n], z[:n]) for n in (6, 9)]
-    assert told == [[], [], []]
-    for n, each in zip((6, 9), changed, strict=True):
+    first = loaded._last
+    assert first.learnt.level.hidden is not None
+    for n in (6, 9):
+        each = copy(loaded).update(Z[:n], z[:n])
+        last = each._last
+        assert last.evidence.conditioned is first.evidence.conditioned
+        assert last.verdict.stories is first.verdict.stories
+        known = {id(reading) for reading in first.verdict.unlabelled}
+        assert sum(id(reading) in known for reading in last.verdict.unlabelled) == len(known)
+        again = [reading.story.name for reading in last.verdict.readings if id(reading) not in known]
+        assert "source only" not in again
+        assert len(again) == len(last.verdict.readings) - 1  # all but that of the source alone learn labels
         check_equal(each, load_model(tmp_path / "model").update(Z[:n], z[:n]), Z, atol=1e-12)
 
 
@@ -309,21 +314,29 @@ def test_wrong_labels_of_classes_far_apart_cost_little():
 # -- which rows are asked about --
 
 
-def test_the_first_five_questions_decide_between_readings(spy):
+def test_the_first_five_questions_decide_between_readings():
     X, y, Z, z = make_domains(shift=0.9)
-    model, calls = make().fit(X, y, Z), spy(asking, "choose_questions")
+    model = make().fit(X, y, Z)
     votes, p = model.model_.votes[1], model.find_readings(Z)
     information = measure_information(votes, p, Settings().votes.doubt)
     telling = np.argsort(-information)[:20]
-    asked = model.ask(Z, 5)
-    assert len(set(asked.tolist())) == 5
+
+    def ask(n):
+        """Return the rows, of which those that decide between readings stand for none."""
+        rows, weights = model.ask(Z, n, return_weights=True)
+        return rows, int(np.sum(weights == 0))
+
+    asked, n_questions = ask(5)
+    assert len(set(asked.tolist())) == n_questions == 5
     assert np.isin(asked, telling).all()
-    assert np.isin(model.ask(Z, 12)[:5], telling).all()
+    rows, n_questions = ask(12)
+    assert n_questions == 5
+    assert np.isin(rows[:5], telling).all()
     model.update(Z[asked[:3]], z[asked[:3]])
-    model.ask(Z, 9)
+    assert ask(9)[1] == 2
     model.update(Z[asked], z[asked])
-    more = model.ask(Z, 4)
-    assert [args[3] for args in calls] == [5, 5, 2, 0]
+    more, n_questions = ask(4)
+    assert n_questions == 0
     assert not np.isin(more, asked).any()
 
 

@@ -50,8 +50,8 @@ class Given:
     error: float = 0.0  # share of the labels that is known to be wrong, at least
 
 
-def check_words(words: Words, classes: np.ndarray, name: Name, least: int) -> Words:
-    """Return the words; refuse a teacher that says too little to learn from."""
+def check_words(words: Words, classes: np.ndarray, name: Name, least: int) -> None:
+    """Refuse a teacher that says too little to learn from."""
     n, seen, title = len(words.taught), np.unique(words.codes[words.taught]), _title(name)
     if n < least:
         raise ValueError(
@@ -63,7 +63,6 @@ def check_words(words: Words, classes: np.ndarray, name: Name, least: int) -> Wo
             f"{title} gives every row the label {classes[seen[0]].item()!r}: nothing can be learnt from "
             "one class; have it label rows of the others"
         )
-    return words
 
 
 Told: TypeAlias = Column | Given  # of one target, by one teacher
@@ -164,9 +163,9 @@ def add_words(problem: Problem, given: Mapping[Name, Mapping[str, Given]], least
     for name, several in given.items():
         n = problem.rows[name].shape[0]
         words = {teacher: read_words(told, n, problem.classes, name) for teacher, told in several.items()}
-        problem.taught[name] = {
-            teacher: check_words(told, problem.classes, name, least) for teacher, told in words.items()
-        }
+        for told in words.values():
+            check_words(told, problem.classes, name, least)
+        problem.taught[name] = words
 
 
 @dataclass(frozen=True)
@@ -193,26 +192,30 @@ class Noise:
         return shares / shares.sum()
 
 
+def measure_noise(parameters: np.ndarray, logits: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the loss of noise, and its gradient: log slope, log odds of twice the share, and offsets.
+
+    It is the mean negative log likelihood of the labels, with a wide prior around a share of 2%.
+    """
+    is_class, others = codes[:, None] == np.arange(logits.shape[1]), logits.shape[1] - 1
+    slope, share, offset = np.exp(parameters[0]), 0.5 * expit(parameters[1]), parameters[2:]
+    p = softmax(slope * logits + offset, axis=1)
+    named, kept = p[is_class], 1 - share - share / others
+    likelihood, prior = share / others + kept * named, (parameters[1] + 3) / 3
+    by_logits = (kept * named / likelihood)[:, None] * (p - is_class) / len(codes)
+    by_share = float(np.mean(((1 + 1 / others) * named - 1 / others) / likelihood))
+    by_odds = by_share * share * (1 - 2 * share) + prior / (3 * len(codes))
+    gradient = [slope * (by_logits * logits).sum(), by_odds, *by_logits.sum(axis=0)]
+    return prior**2 / (2 * len(codes)) - float(np.log(likelihood).mean()), np.array(gradient)
+
+
 def fit_noise(scores: np.ndarray, codes: np.ndarray, n_classes: int) -> Noise:
-    """Fit noise by maximum likelihood, with a wide prior around 2% on the log odds of twice its share."""
+    """Fit noise to a student's scores and the labels."""
     size = measure_size(scores)
-    logits, rows = as_logits(scores / size), np.arange(len(codes))
-    is_class, others = codes[:, None] == np.arange(n_classes), n_classes - 1
-
-    def log_loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        slope, share, offset = np.exp(parameters[0]), 0.5 * expit(parameters[1]), parameters[2:]
-        p = softmax(slope * logits + offset, axis=1)
-        named, kept = p[rows, codes], 1 - share - share / others
-        likelihood, prior = share / others + kept * named, (parameters[1] + 3) / 3
-        by_logits = (kept * named / likelihood)[:, None] * (p - is_class) / len(codes)
-        by_share = float(np.mean(((1 + 1 / others) * named - 1 / others) / likelihood))
-        by_odds = by_share * share * (1 - 2 * share) + prior / (3 * len(codes))
-        gradient = [slope * (by_logits * logits).sum(), by_odds, *by_logits.sum(axis=0)]
-        return prior**2 / (2 * len(codes)) - float(np.log(likelihood).mean()), np.array(gradient)
-
+    given = as_logits(scores / size), codes
     bounds = [(-3.0, 5.0), (-8.0, 4.0)] + [(-10.0, 10.0)] * n_classes
     starts = [np.array([1.0, odds, *np.zeros(n_classes)]) for odds in (-1.0, -4.0)]
-    fits = [minimize(log_loss, start, jac=True, bounds=bounds) for start in starts]
+    fits = [minimize(measure_noise, start, given, jac=True, bounds=bounds) for start in starts]
     best = min(fits, key=lambda fit: fit.fun).x
     return Noise(float(0.5 * expit(best[1])), float(np.exp(best[0])) / size, best[2:])
 
@@ -238,7 +241,8 @@ def take_taught_rows(
     for i, (name, several) in enumerate(given.items()):
         X = check_rows(estimator, targets[name], reset=i == 0, dtype=dtype)
         told = [read_words(labels, X.shape[0], classes, name) for labels in several.values()]
-        words = check_words(average_words(told), classes, name, settings.least)
+        words = average_words(told)
+        check_words(words, classes, name, settings.least)
         rows = choose_source(X, words, len(classes), settings)
         order = np.argsort(rows)  # rows of a cluster are taken in their order
         parts.append(gather_rows(X[rows[order]])[np.argsort(order)])
