@@ -123,7 +123,12 @@ def save_model(
     try:
         with replace_file(path) as new:
             safetensors.numpy.save_file(arrays, new, metadata=metadata)
-            _sort_metadata(new)
+            with new.open("r+b") as file:  # in order, which safetensors lacks, so that equal models are equal
+                header, n_bytes = _read_header(file)
+                header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+                plain = json.dumps(header, ensure_ascii=False, separators=(",", ":"))
+                file.seek(8)
+                file.write(plain.encode().ljust(n_bytes))
     except SafetensorError as error:
         raise OSError(f"{path} cannot be written: {error}") from None
 
@@ -134,15 +139,6 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, dict[str, Any]], int]:
     return json.loads(file.read(n_bytes)), n_bytes
 
 
-def _sort_metadata(path: Path) -> None:
-    """Put the fields of a header in order, which safetensors lacks: the same model gives the same bytes."""
-    with path.open("r+b") as file:
-        header, n_bytes = _read_header(file)
-        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
-        file.seek(8)
-        file.write(json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode().ljust(n_bytes))
-
-
 def measure_parts(path: str | os.PathLike[str]) -> dict[str, int]:
     """Return the bytes of a model file that its layers, its training rows and the rest take."""
     parts = dict.fromkeys(PARTS, 0)
@@ -151,7 +147,8 @@ def measure_parts(path: str | os.PathLike[str]) -> dict[str, int]:
     for name, entry in header.items():
         for part, attribute in PARTS.items():
             if f".{attribute}." in name:
-                parts[part] += entry["data_offsets"][1] - entry["data_offsets"][0]
+                start, stop = entry["data_offsets"]
+                parts[part] += stop - start
     return {**parts, "rest": os.path.getsize(path) - sum(parts.values())}
 
 
@@ -295,11 +292,6 @@ def _encode(value: object, key: str, arrays: Arrays) -> Json:
         parts = {"data": rows.data, "indices": indices, "indptr": rows.indptr}
         encoded = {name: _encode(part, f"{key}.{name}", arrays) for name, part in parts.items()}
         return {"csr": {**encoded, "width": rows.shape[1], "name": key}}
-    return _encode_instance(value, key, arrays)
-
-
-def _encode_instance(value: object, key: str, arrays: Arrays) -> dict[str, Json]:
-    """Describe an estimator or a dataclass of this library by its name and fields."""
     name = type(value).__name__
     if type(value) not in SAVABLE:
         raise TypeError(f"cannot save {key}: {name} is neither an array, a plain value nor ours")
@@ -354,19 +346,15 @@ def _decode(node: Any, arrays: Arrays) -> Any:
         return rows
     if kind == "again":
         return arrays.matrices.pop(content)
-    return _decode_dataclass(kind, content, arrays)
-
-
-def _decode_dataclass(name: str, content: dict[str, Any], arrays: Arrays) -> Any:
-    """Build a dataclass of this library and refuse parts that do not fit together."""
-    cls, fields = _BY_NAME[name], {field: _decode(v, arrays) for field, v in content.items()}
+    cls, fields = _BY_NAME[kind], {name: _decode(value, arrays) for name, value in content.items()}
     if not dataclasses.is_dataclass(cls):
-        raise ValueError(f"{name} is an estimator")
-    for field, value in fields.items():
-        _check_temperature(field, value)
+        raise ValueError(f"{kind} is an estimator")
+    _check_temperatures(fields)
     noun: Any = cls(**fields)
     if isinstance(noun, Layer):
-        return _check_layer(noun)
+        shape = noun.coef.shape
+        if len(shape) != 2 or noun.intercept.shape != shape[1:] or noun.activation not in ACTIVATIONS:
+            raise ValueError(f"layer of {noun.activation!r} and shapes {shape} and {noun.intercept.shape}")
     return noun
 
 
@@ -383,32 +371,26 @@ def _decode_strings(encoded: np.ndarray, shape: list[int], dtype: str) -> np.nda
     return strings.astype(kind).reshape(shape)
 
 
-def _check_layer(layer: Layer) -> Layer:
-    """Return a layer; refuse parts that do not fit together."""
-    shape = layer.coef.shape
-    if len(shape) != 2 or layer.intercept.shape != shape[1:]:
-        raise ValueError(f"layer of shapes {shape} and {layer.intercept.shape}")
-    if layer.activation not in ACTIVATIONS:
-        raise ValueError(f"activation {layer.activation!r}")
-    return layer
-
-
-def _check_temperature(name: str, value: Any) -> None:
-    """Refuse a temperature that scores cannot be divided by."""
-    if name.startswith("temperature") and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
-        raise ValueError(f"{name} must be above 0 and finite")
+def _check_temperatures(fields: Mapping[str, Any]) -> None:
+    """Refuse temperatures that scores cannot be divided by."""
+    for name, value in fields.items():
+        if name.startswith("temperature") and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
+            raise ValueError(f"{name} must be above 0 and finite")
 
 
 def _decode_estimator(node: dict[str, Any], arrays: Arrays) -> BaseEstimator:
     estimator = _BY_NAME[node["estimator"]]()
     params, fitted = (_decode(node[part], arrays) for part in ("params", "fitted"))
     estimator.set_params(**params)
-    if not _is_available(getattr(estimator, "device", "cpu")):
-        estimator.set_params(device="cpu")
+    if getattr(estimator, "device", "cpu") != "cpu":  # a check imports torch
+        try:
+            check_device(estimator.device)
+        except (ImportError, ValueError):
+            estimator.set_params(device="cpu")
+    _check_temperatures(fitted)
     for name, value in fitted.items():
         if not isinstance(name, str) or name.startswith("__") or hasattr(type(estimator), name):
             raise ValueError(f"unexpected attribute {name!r}")
-        _check_temperature(name, value)
         setattr(estimator, name, value)
     return _unpack_stack(estimator) if isinstance(estimator, MSDA) else estimator
 
@@ -443,12 +425,13 @@ def _try_model(model: BaseEstimator, max_width: int) -> None:
             raise ValueError("it gives values that are not finite")
 
 
-def _is_available(device: str) -> bool:
-    """Tell whether this machine has the device that a model was saved with; "cpu" does not import torch."""
-    try:
-        return device == "cpu" or bool(check_device(device))
-    except (ImportError, ValueError):
-        return False
+def load_text_model(path: str | os.PathLike[str]) -> TextAdapter | DistilledText:
+    """Load a saved TextAdapter or DistilledText, and nothing else."""
+    model = load_model(path)
+    if not isinstance(model, TextAdapter | DistilledText):
+        kind = type(model).__name__
+        raise ModelFileError(f"{path} holds a {kind}, not a text model saved by `undrift adapt`")
+    return model
 
 
 def load_adapter(path: str | os.PathLike[str]) -> TextAdapter:
@@ -458,15 +441,5 @@ def load_adapter(path: str | os.PathLike[str]) -> TextAdapter:
         raise ModelFileError(
             f"{path} holds a distilled model, which can predict and explain and no more: give the model "
             "that it was distilled from"
-        )
-    return model
-
-
-def load_text_model(path: str | os.PathLike[str]) -> TextAdapter | DistilledText:
-    """Load a saved TextAdapter or DistilledText, and nothing else."""
-    model = load_model(path)
-    if not isinstance(model, TextAdapter | DistilledText):
-        raise ModelFileError(
-            f"{path} holds a {type(model).__name__}, not a text model saved by `undrift adapt`"
         )
     return model

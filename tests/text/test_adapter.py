@@ -217,7 +217,16 @@ def test_documents_without_a_known_term_have_the_class_shares(has_target):
     y = ["bad", "good", "good", "good"] * 5
     adapter = small().fit(BOOKS[:4] * 5, y, KITCHEN if has_target else None)
     shares = list(adapter.target_shares_[0].values()) if has_target else [0.25, 0.75]
-    np.testing.assert_allclose(adapter.predict_proba(["", "qqq"]), [shares] * 2, rtol=1e-6)
+    empty = ["", "qqq", "?!", None, np.nan, pd.NA]
+    for model in (adapter, adapter.distill(KITCHEN * 3)) if has_target else (adapter,):
+        assert_allclose(model.predict_proba(empty), [shares] * 6, rtol=1e-6)
+        assert len(set(model.predict(empty))) == 1
+        assert model.predict_frame(empty)["prediction"].isna().all()
+    if has_target:
+        pipeline = model.to_sklearn()
+        assert_array_equal(pipeline.predict(empty[:3]), model.predict(empty[:3]))
+        with pytest.raises(ValueError, match=r"np\.nan is an invalid document"):
+            pipeline.predict(empty[4:5])
 
 
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")

@@ -174,9 +174,16 @@ def test_languages_are_named(text, language):
     assert name_language(text) == language
 
 
-def test_a_script_that_the_encoder_cannot_read_is_refused():
-    with pytest.raises(UndriftError, match=r"hindi.csv is in Devanagari script.* it knows Arabic, Chinese"):
-        check_language(["स्क्रीन अच्छी है"] * 30, "hindi.csv")
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["स्क्रीन अच्छी है"] * 30, r"a.csv is in Devanagari script.* it knows Arabic, Chinese"),
+        (["", " ", "..."], r"a.csv has no text"),
+    ],
+)
+def test_texts_that_the_encoder_cannot_read_are_refused(texts, message):
+    with pytest.raises(UndriftError, match=message):
+        check_language(texts, "a.csv")
 
 
 def test_a_language_that_the_encoder_does_not_know_is_warned_of():
@@ -194,11 +201,6 @@ def test_known_languages_pass_without_a_warning(language):
 def test_mixed_languages_are_warned_of(english, chinese):
     with pytest.warns(UndriftWarning, match=r"mixed.csv mixes languages \(Chinese 80%, English 20%\)"):
         check_language(chinese[0][:40] + english[0][:10], "mixed.csv")
-
-
-def test_empty_texts_are_refused():
-    with pytest.raises(UndriftError, match=r"empty.csv has no text"):
-        check_language(["", " ", "..."], "empty.csv")
 
 
 def test_without_the_extra_one_line_says_what_to_install(english, chinese, monkeypatch):

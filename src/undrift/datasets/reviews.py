@@ -155,7 +155,18 @@ def _write_review(rng: random.Random, product: Product, style: Style, is_liked: 
     shared = [_write_shared_opinion(rng, style, is_liked) for _ in range(n_shared)]
     sentences = list(dict.fromkeys(facts + specific + shared))
     rng.shuffle(sentences)
-    return " ".join(_fill_slots(rng, sentence, product) for sentence in sentences)
+    for i, sentence in enumerate(sentences):
+        if "{" not in sentence:
+            continue
+        who = rng.choice(PHRASES["people"])
+        sentences[i] = sentence.format(
+            thing=rng.choice(product.things),
+            part=rng.choice(product.parts),
+            month=rng.choice(PHRASES["months"]),
+            who=who,
+            Who=who[0].upper() + who[1:],
+        )
+    return " ".join(sentences)
 
 
 def _write_shared_opinion(rng: random.Random, style: Style, positive: bool) -> str:
@@ -169,17 +180,3 @@ def _write_shared_opinion(rng: random.Random, style: Style, positive: bool) -> s
         opinion = rng.choice(PHRASES["opinions"]).replace("{word}", word).replace("{word2}", word2)
         opinion = opinion.replace("{Word}", word.capitalize())
     return f"Others may say: {opinion}" if contrary else opinion
-
-
-def _fill_slots(rng: random.Random, sentence: str, product: Product) -> str:
-    """Fill a sentence's slots."""
-    if "{" not in sentence:
-        return sentence
-    who = rng.choice(PHRASES["people"])
-    return sentence.format(
-        thing=rng.choice(product.things),
-        part=rng.choice(product.parts),
-        month=rng.choice(PHRASES["months"]),
-        who=who,
-        Who=who[0].upper() + who[1:],
-    )

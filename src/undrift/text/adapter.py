@@ -158,22 +158,7 @@ class TextAdapter(TextModel):
         return self.fit_rows(vectorizer, None if documents is None else X, y, X_target, **options)
 
     def fit_crossing(self, crossing: Crossing, *, is_named: bool, **options: Unpack[FitOptions]) -> Self:
-        """Fit the classifier to rows of the targets, which a source in another language labelled.
-
-        Parameters
-        ----------
-        crossing : Crossing
-            What the source says of the targets.
-        is_named : bool
-            Whether the targets were given by name.
-        **options
-            As for `fit_rows`.
-
-        Returns
-        -------
-        TextAdapter
-            Itself.
-        """
+        """Fit the classifier to rows of the targets, which a source in another language labelled."""
         X_target = crossing.rows if is_named else crossing.rows[TARGET]
         options["teacher"] = crossing.teacher if is_named else crossing.teacher[TARGET]
         vectorizer, shares = crossing.vectorizer, crossing.shares
@@ -182,12 +167,7 @@ class TextAdapter(TextModel):
         return self
 
     def new_vectorizer(self) -> TermVectorizer:
-        """Return a vectoriser with this adapter's settings, not fitted.
-
-        Returns
-        -------
-        TermVectorizer
-        """
+        """Return a vectoriser with this adapter's settings, not fitted."""
         return TermVectorizer(self.n_terms, tokens=self.tokens)
 
     def fit_rows(
@@ -200,21 +180,9 @@ class TextAdapter(TextModel):
         source_shares: Mapping[Hashable, float] | None = None,
         **options: Unpack[FitOptions],
     ) -> Self:
-        """Fit the classifier to rows of a fitted vectoriser.
+        """Fit the classifier to rows of a fitted vectoriser; parameters as of :meth:`MSDAClassifier.fit`.
 
-        Parameters
-        ----------
-        vectorizer : TermVectorizer
-            Fitted on the documents of all domains.
-        X, y, X_target, **options
-            As for :meth:`MSDAClassifier.fit`.
-        source_shares : dict, optional
-            Class shares of a source whose rows are not given.
-
-        Returns
-        -------
-        TextAdapter
-            Itself.
+        `source_shares` are those of a source whose rows are not given.
         """
         self.vectorizer_ = vectorizer
         classifier = MSDAClassifier() if self.classifier is None else clone(self.classifier)
@@ -244,16 +212,7 @@ class TextAdapter(TextModel):
         return self.vectorizer_.get_feature_names_out().tolist()
 
     def update(self, documents: Documents, y: Column, *, target: str | None = None) -> Self:
-        """Learn labels of a few target documents at once, without a new fit.
-
-        Parameters
-        ----------
-        documents : iterable of str
-            Documents of the target.
-        y : array-like
-            Their labels; None or NaN withdraws one that was given before.
-        target : str, optional
-            Name of their target, where there are several.
+        """Learn labels `y` of a few target documents at once. As for :meth:`MSDAClassifier.update`.
 
         Returns
         -------
@@ -264,14 +223,7 @@ class TextAdapter(TextModel):
         return self
 
     def update_target(self, documents: Documents, *, target: str | None = None) -> Self:
-        """Take a new batch of unlabelled documents into the model.
-
-        Parameters
-        ----------
-        documents : iterable of str
-            Documents of the target.
-        target : str, optional
-            Name of their target, where there are several.
+        """Take a batch of documents into the model. As for :meth:`MSDAClassifier.update_target`.
 
         Returns
         -------
@@ -282,12 +234,7 @@ class TextAdapter(TextModel):
         return self
 
     def predict_held_out(self, documents: Documents) -> tuple[np.ndarray, np.ndarray]:
-        """Predict labelled source documents as if they had no labels.
-
-        Parameters
-        ----------
-        documents : iterable of str
-            Documents that `fit` had with labels, or some of them.
+        """Predict documents that `fit` had with labels, as if they had none.
 
         Returns
         -------
@@ -330,18 +277,7 @@ class TextAdapter(TextModel):
         return_weights: bool = False,
         random_state: int | np.random.RandomState | None = None,
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Return the positions of the n documents most worth labelling.
-
-        Parameters
-        ----------
-        documents : iterable of str
-            Documents of the target.
-        n : int
-            How many to label.
-        purpose, return_weights, random_state : optional
-            As for :meth:`MSDAClassifier.ask`.
-        target : str, optional
-            Name of their target, where there are several.
+        """Return the positions of the n documents most worth labelling. As for :meth:`MSDAClassifier.ask`.
 
         Returns
         -------

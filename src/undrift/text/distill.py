@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsqr
@@ -143,7 +144,12 @@ def distill(X: Rows, taught: Taught, seed: int = 0) -> tuple[DistilledClassifier
         raise ValueError(f"distillation learns from documents, {LEAST_ROWS} at least; got {n}")
     order = np.random.default_rng(seed).permutation(n)[:MOST_ROWS]
     choosing, held_out, rest = np.split(order, [max(2, len(order) // 10), max(4, len(order) // 5)])
-    ridge = _choose_ridge(X, taught, rest, choosing)
+    trials: list[tuple[float, DistilledClassifier]] = []  # squared errors on held-out rows, and models
+    for ridge in RIDGES:
+        trial = _fit_ridge(X[rest], taught.select(rest), ridge, trials[-1][1].coef_ if trials else None)
+        difference = _scores(trial, X[choosing], taught.domain[choosing]) - taught.scores[choosing]
+        trials.append((float(np.mean(difference**2)), trial))
+    ridge = min(trials, key=itemgetter(0))[1].ridge_
     trial = _fit_ridge(X[rest], taught.select(rest), ridge)
     unseen = np.concatenate([choosing, held_out])
     first, temperature = (
@@ -156,17 +162,6 @@ def distill(X: Rows, taught: Taught, seed: int = 0) -> tuple[DistilledClassifier
     model = _fit_ridge(X, taught, ridge)
     _set_border(model, X, taught, temperature)
     return model, held_out, codes
-
-
-def _choose_ridge(X: Rows, taught: Taught, rows: np.ndarray, held_out: np.ndarray) -> float:
-    """Return the ridge with the smallest squared error on held-out rows."""
-    errors, start = [], None
-    for ridge in RIDGES:
-        model = _fit_ridge(X[rows], taught.select(rows), ridge, start)
-        difference = _scores(model, X[held_out], taught.domain[held_out]) - taught.scores[held_out]
-        errors.append(float(np.mean(difference**2)))
-        start = model.coef_
-    return RIDGES[int(np.argmin(errors))]
 
 
 def _fit_ridge(X: Rows, taught: Taught, ridge: float, start: np.ndarray | None = None) -> DistilledClassifier:

@@ -28,11 +28,7 @@ MOST_THREADS = 4  # products are too small for more
 WIDTH = 512  # of a vector
 
 SAMPLE = 400  # texts of a file from which its language is found
-LEAST_PIECE = {
-    "Latin": 2.3,
-    "Cyrillic": 2.3,
-    "Arabic": 1.5,
-}  # letters a piece, below which a language is not known
+LEAST_PIECE = {"Latin": 2.3, "Cyrillic": 2.3, "Arabic": 1.5}  # letters a piece of a language that is known
 MANY_OTHERS = 0.1  # share of texts in another language, above which languages are mixed
 
 _SCRIPTS = {"Cjk": "Han", "Hiragana": "Kana", "Katakana": "Kana", "Katakana-Hiragana": "Kana"}
@@ -123,16 +119,12 @@ def check_language(documents: Sequence[str], title: str) -> str:
         raise UndriftError(
             f"{title} is in {main} script, which the encoder cannot read: it knows {', '.join(LANGUAGES)}"
         )
-    _warn_of_mixed(named, len(texts), title)
+    shares = [(name, count / len(texts)) for name, count in named.most_common()]
+    if len(shares) > 1 and shares[1][1] > MANY_OTHERS:
+        listed = ", ".join(f"{name} {share:.0%}" for name, share in shares if share > MANY_OTHERS)
+        warn(f"{title} mixes languages ({listed}): adapt each in a file by itself", code="mixed-languages")
     script = _find_unknown([text for text in texts if name_language(text) in (main, "Latin")], main, title)
     return f"text in {script} script" if script else main
-
-
-def _warn_of_mixed(named: Counter[str], n: int, title: str) -> None:
-    others = [(name, count) for name, count in named.most_common()[1:] if count > MANY_OTHERS * n]
-    if others:
-        listed = ", ".join(f"{name} {count / n:.0%}" for name, count in [*named.most_common(1), *others])
-        warn(f"{title} mixes languages ({listed}): adapt each in a file by itself", code="mixed-languages")
 
 
 def _find_unknown(texts: Sequence[str], language: str, title: str) -> str | None:

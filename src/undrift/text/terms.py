@@ -123,13 +123,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         return self.fit_frequencies(self.frequencies(chain(head, rest)))
 
     def choose_tokens(self, documents: Iterable[str]) -> TermVectorizer:
-        """Choose the units of terms from the first 1,000 `documents`; `fit` does so by itself.
-
-        Returns
-        -------
-        TermVectorizer
-            Itself.
-        """
+        """Choose the units of terms from the first 1,000 documents given; `fit` does so by itself."""
         self._check_parameters()
         self.tokens_, self.tokens_reason_ = (
             choose_tokens(check_documents(documents)) if self.tokens == "auto" else (self.tokens, "given")
@@ -137,23 +131,11 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         return self
 
     def frequencies(self, documents: Iterable[str]) -> DocumentFrequencies:
-        """Count the `documents` that contain each term.
-
-        Returns
-        -------
-        DocumentFrequencies
-            Those of disjoint documents add.
-        """
+        """Count the documents of each term; counts add over documents."""
         return count_documents(check_documents(documents), self.build_analyzer(), self.max_counted)
 
     def fit_frequencies(self, frequencies: DocumentFrequencies) -> TermVectorizer:
-        """Choose the vocabulary, given the `frequencies` of all documents.
-
-        Returns
-        -------
-        TermVectorizer
-            Itself.
-        """
+        """Choose the vocabulary, given the :meth:`frequencies` of all documents."""
         n_documents, n_missed = frequencies.n_documents, frequencies.n_missed
         ranked = rank_terms(frequencies.counts, self.n_terms)
         if not ranked:
@@ -174,22 +156,11 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
     def fit_domains(
         self, domains: Sequence[Iterable[str]]
     ) -> tuple[list[sparse.csr_array], list[Counter[str]]]:
-        """Choose the vocabulary of several domains, and count their terms.
+        """Choose the vocabulary of several domains; return the rows and the words of each.
 
         Documents are cut into terms once, and the counts of all terms are held meanwhile. With more than two
-        million distinct terms, documents are cut again instead.
-
-        Parameters
-        ----------
-        domains : sequence of iterables of str
-            Documents of each domain, to be read twice.
-
-        Returns
-        -------
-        rows : list of sparse array
-            Those of each domain, as of `transform`.
-        words : list of Counter
-            The words of each domain, or n-grams of characters, and how often they occur.
+        million distinct terms, documents are cut again instead. Words, or n-grams of characters, come with
+        the number of times that they occur.
         """
         self.choose_tokens(interleave(domains))
         numbers = NumberedTerms(self.max_counted)
@@ -267,12 +238,7 @@ class TermVectorizer(TransformerMixin, BaseEstimator):
         return sparse.csr_array(counts) * self.length
 
     def build_analyzer(self) -> Callable[[str], list[str]]:
-        """Return the function that lists the terms of a document.
-
-        Returns
-        -------
-        callable
-        """
+        """Return the function that lists the terms of a document."""
         check_is_fitted(self, "tokens_")
         return build_analyser(self.tokens_)
 

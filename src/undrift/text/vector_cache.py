@@ -24,17 +24,14 @@ SUFFIX = ".safetensors"
 
 def find_cache() -> Path:
     """Return the folder of vectors."""
-    given = os.environ.get("UNDRIFT_CACHE")
-    return (Path(given).expanduser() if given else _find_user_cache() / "undrift") / "vectors"
-
-
-def _find_user_cache() -> Path:
+    if given := os.environ.get("UNDRIFT_CACHE"):
+        return Path(given).expanduser() / "vectors"
     home = Path.home()
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    variable, usual = {
+        "darwin": ("", home / "Library" / "Caches"),
+        "win32": ("LOCALAPPDATA", home / "AppData" / "Local"),
+    }.get(sys.platform, ("XDG_CACHE_HOME", home / ".cache"))
+    return Path(os.environ.get(variable) or usual) / "undrift" / "vectors"
 
 
 def list_vectors() -> list[Path]:
