@@ -15,7 +15,7 @@ from undrift.errors import UndriftWarning, write_shares
 
 SOURCE = Path(undrift.__file__).parent
 # those that never leave the package: they end a loop, or are turned into another error where they arise
-INTERNAL = {"NotPositiveDefinite", "NeedsColumns", "Stopped", "OverlongError"}
+INTERNAL = {"NotPositiveDefinite", "NeedsColumns", "Stopped", "OverlongError", "TooManyTerms"}
 
 
 def exceptions_of(path: Path) -> list[type]:

@@ -114,8 +114,8 @@ def measure_unseen(model: TextModel, documents: Sequence[str], terms: Sequence[s
     """Return the share of terms that are not among `terms`, of every document; NaN without any term."""
     known = set(terms)
     analyse = model.vectorizer_.build_analyzer()
-    found = [analyse(document) for document in documents]
-    shares = [sum(term not in known for term in each) / len(each) if each else np.nan for each in found]
+    lists = [analyse(document) for document in documents]
+    shares = [sum(term not in known for term in each) / len(each) if each else np.nan for each in lists]
     return np.array(shares, dtype=np.float32)
 
 

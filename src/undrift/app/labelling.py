@@ -112,10 +112,10 @@ class LabelFile:
     def _find_stamp(self) -> tuple[int, int] | None:
         """Return a stamp that changes when the file is written; None without a file."""
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except FileNotFoundError:
             return None
-        return found.st_mtime_ns, found.st_size
+        return status.st_mtime_ns, status.st_size
 
 
 class LabelSession:
