@@ -29,7 +29,8 @@ def data_folder() -> Path:
 # below `tests`: tests that write files and pages, run commands and clusters, or try every device or language
 SLOW = (
     "app", "distributed", "inputs/test_device.py", "method/test_equal_rows.py",
-    "method/test_lacking_classes.py", "report", "test_hostile_models.py", "text/test_languages.py",
+    "method/test_lacking_classes.py", "method/test_teacher.py", "report", "test_hostile_models.py",
+    "text/test_languages.py",
 )  # fmt: skip
 
 

@@ -103,7 +103,6 @@ def test_shares_less_the_noise():
     np.testing.assert_allclose(three.remove(np.repeat([0, 1, 2], [52, 31, 17])), [0.6, 0.3, 0.1])
 
 
-@pytest.mark.slow
 def test_fewer_labels_of_a_perfect_teacher_are_worse_by_degrees():
     """One row without a label changes hardly anything."""
     true = TARGET[1].mean()

@@ -24,6 +24,7 @@ CONFIGURATIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:after the first layer:undrift.UndriftWarning")  # means of 100
 @parametrize_with_checks(CONFIGURATIONS)
 def test_keeps_scikit_learns_contract(estimator, check):
@@ -40,6 +41,7 @@ OUTPUT_CHECKS = [
 
 
 # the checks themselves fit with names and transform without, and the other way round
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
 @pytest.mark.filterwarnings("ignore:X has feature names, but:UserWarning")
 @pytest.mark.parametrize("check", OUTPUT_CHECKS, ids=lambda check: check.__name__)
