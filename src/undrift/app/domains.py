@@ -175,8 +175,10 @@ def find_text(
     if frame is None:
         table.require_rows()
         return ()
-    columns = [name for name in table.columns if name not in others]
-    texts = [name for name in columns if _holds_text(list_texts(frame, name))]
+    columns = {name: list_texts(frame, name) for name in table.columns if name not in others}
+    if not any(cell.strip() for cells in columns.values() for cell in cells):
+        raise TableError(f"{path} has no text: every row is empty")
+    texts = [name for name, cells in columns.items() if _holds_text(cells)]
     if len(texts) != 1:
         what = f"columns of text: {', '.join(texts)}" if texts else f"no column of text: {', '.join(columns)}"
         raise TableError(f"{path} has {what}; name the text with {option} COL")

@@ -54,6 +54,9 @@ def test_a_file_that_is_given_twice(folder, undrift, succeed):
 
 def test_files_without_text(folder, undrift, reviews):
     texts, _ = reviews["kitchen"]
+    write_csv(folder / "kitchen.csv", {"comment": [""] * 100})
+    said = check_refused(undrift, folder, change_options(ADAPT, text=None))
+    assert said == "kitchen.csv has no text: every row is empty"
     write_csv(folder / "kitchen.csv", {"review": [""] * 100, "n": range(100)})
     said = check_refused(undrift, folder, ADAPT)
     assert said == "kitchen.csv: column review is empty in every row; name the text with --target-text COL"
