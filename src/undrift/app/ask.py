@@ -13,7 +13,7 @@ from ..text import TextAdapter
 from .domains import read_domains, refuse_overwriting
 from .job import AskJob, ShowStage, Summary, ignore_stage
 from .labels import ESTIMATE, PREDICTIONS, SAMPLED, WEIGHT
-from .models import open_updatable, suggest
+from .models import choose_text, load_model, load_updatable, open_model, suggest
 from .tables import Style, TableError, with_added, write_table
 
 QUESTIONS: Mapping[str, set[Hashable]] = {"label": {str}, SAMPLED: {str}, WEIGHT: {float}}
@@ -29,8 +29,11 @@ def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> Summary:
     """Write the chosen rows with all their columns, and what is known of their labels."""
     refuse_overwriting(job.out, [job.model, job.input])
     is_source = job.purpose == "source"
-    columns = "source_columns" if is_source else "text_columns"
-    adapter, target, text = open_updatable(job, job.input, columns)
+    if is_source:  # the source is of no target
+        adapter, target = load_model(job, load_updatable), None
+        text = choose_text(adapter, job, job.input, "source_columns")
+    else:
+        adapter, target, text = open_model(job, job.input, load_updatable)
     (file,) = read_domains([job.input], job.reading, text, show_stage)
     assert file.frame is not None
     kinds = with_added(file.path, file.kinds, SUSPECTS if is_source else QUESTIONS)

@@ -18,12 +18,9 @@ AnyModel = TypeVar("AnyModel", TextAdapter, TextModel)
 
 
 def open_model(
-    job: ModelJob, path: Path, load: Callable[[Path], AnyModel], columns: str = "text_columns"
+    job: ModelJob, path: Path, load: Callable[[Path], AnyModel]
 ) -> tuple[AnyModel, str, tuple[str, ...]]:
-    """Load the model of a job; return it, the name of its target, and the columns of the text of a file.
-
-    `columns` is the fact of the model that names them, where the job does not.
-    """
+    """Load the model of a job; return it, the name of its target, and the columns of the text of a file."""
     model = load_model(job, load)
     names = model.classifier_.target_names_
     listed = ", ".join(map(str, names))
@@ -31,20 +28,18 @@ def open_model(
         raise ValueError(f"the model has {len(names)} target domains: choose one with --domain: {listed}")
     if job.domain is not None and job.domain not in names:
         raise ValueError(f"the model has no target domain {job.domain!r}: its target domains are {listed}")
-    return model, job.domain or str(names[0]), choose_text(model, job, path, columns)
+    return model, job.domain or str(names[0]), choose_text(model, job, path)
 
 
-def open_updatable(
-    job: ModelJob, path: Path, columns: str = "text_columns"
-) -> tuple[TextAdapter, str, tuple[str, ...]]:
-    """Load a model that can be updated, as `open_model` does."""
-    adapter, target, text = open_model(job, path, load_adapter, columns)
+def load_updatable(path: Path) -> TextAdapter:
+    """Load a model that holds its training rows."""
+    adapter = load_adapter(path)
     if adapter.classifier_.memory_ is None:
         raise ValueError(
-            f"{job.model} holds no training rows, which `undrift ask` and `undrift update` need: run "
+            f"{path} holds no training rows, which `undrift ask` and `undrift update` need: run "
             "`undrift adapt` again with --model and --updatable"
         )
-    return adapter, target, text
+    return adapter
 
 
 def load_model(job: ModelJob, load: Callable[[Path], AnyModel]) -> AnyModel:
@@ -65,7 +60,7 @@ def refuse_table(model: Path) -> None:
 def choose_text(
     model: TextModel, job: ModelJob, path: Path, columns: str = "text_columns"
 ) -> tuple[str, ...]:
-    """Return the columns of the text: those given, those of the model, or the only one in the file."""
+    """Return the columns of the text: those given, those that the model remembers, or the file's only one."""
     return tuple(job.text or model.facts_.get(columns, ())) or find_text(path, job.reading, ())
 
 

@@ -26,7 +26,7 @@ from .labels import (
     learn_labels,
     read_labels,
 )
-from .models import open_updatable, suggest
+from .models import load_updatable, open_model, suggest
 from .stories import name_winner
 from .tables import TableError
 from .terminal import describe_file
@@ -42,7 +42,7 @@ def run_update(
 
     Measuring the error takes five times as long as learning the labels.
     """
-    adapter, target, text = open_updatable(job, job.rows)
+    adapter, target, text = open_model(job, job.rows, load_updatable)
     refuse_overwriting(job.out, [job.rows])
     if job.labels is None:
         taken = _take_batch(adapter, target, text, job, show_stage)

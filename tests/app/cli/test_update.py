@@ -148,6 +148,10 @@ def test_several_targets_need_a_name(folder, undrift, succeed):
     _, command, *rest = shlex.split(out.splitlines()[-1])
     assert command == "label"
     assert undrift("ask", *rest, "--out", "sample.csv")[0] == 0  # takes the same files and options
+    assert (
+        undrift(*change_options(ask("two.safetensors"), input="books.csv", out="s.csv"), "--for", "source")[0]
+        == 0
+    )
     said = check_refused(undrift, folder, ask("two.safetensors"))
     assert said == "the model has 2 target domains: choose one with --domain: kitchen.csv, camping.csv"
     command = ask("two.safetensors", input="camping.csv", domain="camping.csv")
