@@ -288,7 +288,7 @@ def list_suspects(given: ReportData) -> dict[str, object] | None:
     memory = given.classifier.memory_
     if memory is None or not memory.facts.has_source:
         return None
-    found = list[tuple[float, dict[str, object]]]()
+    suspects = list[tuple[float, dict[str, object]]]()
     for source in given.sources:
         if source.documents is None or on_cluster(source.X) or len(source.documents) != len(source):
             return None
@@ -308,10 +308,10 @@ def list_suspects(given: ReportData) -> dict[str, object] | None:
                 "own": own,  # of the label
                 "text": textwrap.shorten(source.documents[row], SNIPPET, placeholder=" …"),
             }
-            found.append((own, suspect))
-    found.sort(key=lambda pair: pair[0])
+            suspects.append((own, suspect))
+    suspects.sort(key=lambda pair: pair[0])
     n_labels = sum(int(source.known.sum()) for source in given.sources)
-    return {"n": len(found), "of": n_labels, "rows": [suspect for _, suspect in found[:MOST_SUSPECTS]]}
+    return {"n": len(suspects), "of": n_labels, "rows": [suspect for _, suspect in suspects[:MOST_SUSPECTS]]}
 
 
 def record_run(

@@ -42,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Batch:
-    """What was read and predicted of a batch, and what a check found."""
+    """What was read and predicted of a batch, and what a check said."""
 
     name: str
     n_rows: int

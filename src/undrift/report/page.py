@@ -26,6 +26,15 @@ class Report:
 
     It shows itself in a notebook. :func:`adaptation_report`, ``undrift adapt --report`` and ``undrift predict
     --report`` make it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undrift import MSDAClassifier, adaptation_report
+    >>> X, y = np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]] * 20), ["yes", "no"] * 20
+    >>> report = adaptation_report(MSDAClassifier(1).fit(X, y, X), X, y, X)
+    >>> report.to_dict()["verdict"]["basis"]
+    'expected'
     """
 
     def __init__(self, data: Mapping[str, object], charts: Mapping[str, object]) -> None:

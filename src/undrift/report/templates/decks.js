@@ -56,22 +56,22 @@
       return { n, error, low, high, gain, shares: totals.map((total) => [total / sum, ...wilson(total / sum, kish)]) };
     };
     const tell = () => {
-      const found = measure();
-      live.hidden = !found || !isMeasured;
-      was.hidden = !found || isMeasured;
-      estimated.hidden = Boolean(found);
-      shares.hidden = !found;
-      if (byId("record")) byId("record").hidden = Boolean(found);
-      if (!found) {
+      const measured = measure();
+      live.hidden = !measured || !isMeasured;
+      was.hidden = !measured || isMeasured;
+      estimated.hidden = Boolean(measured);
+      shares.hidden = !measured;
+      if (byId("record")) byId("record").hidden = Boolean(measured);
+      if (!measured) {
         for (const [element, nodes, isHidden] of first) { element.replaceChildren(...nodes); element.hidden = isHidden; }
         return "No label yet.";
       }
-      const { n, error, low, high, gain } = found;
+      const { n, error, low, high, gain } = measured;
       const so = !gain || (gain[1] <= 0 && gain[2] >= 0) ? "too few labels to say whether adaptation helped" : gain[1] > 0 ? "adaptation helped" : "adaptation hurt";
       const by = gain ? `, gain ${points(gain[0])} points (${points(gain[1])} to ${points(gain[2])})` : "";
       const says = `${percent(error)} of the predictions are wrong (95% interval ${percent(low)} to ${percent(high)})`;
       const whole = `By your ${plural(n, "label")}: ${says}; ${so}${by}.`;
-      const top = found.shares.map(([share, ...ends], code) => ({ share, ends, code })).sort((p, q) => q.share - p.share)[0];
+      const top = measured.shares.map(([share, ...ends], code) => ({ share, ends, code })).sort((p, q) => q.share - p.share)[0];
       say(shares, `By your ${plural(n, "label")}, ${percent(top.share)} of the rows are ${nameClass(decks.classes[top.code])} (95% interval ${percent(top.ends[0])} to ${percent(top.ends[1])}).`);
       const left = decks.estimate.length - labels.estimate.length;
       next.textContent = left ? `Label ${left} more of the ${decks.estimate.length} rows, then save them.` : "Save the labels, so that they can be learnt.";
@@ -85,7 +85,7 @@
         sure.textContent = `${so[0].toUpperCase()}${so.slice(1)}${by}.`;
         expected.hidden = false;
         expected.textContent = "Measured on the rows that you labelled, with a 95% interval.";
-        drawErrors(chart, [["measured", found]]);
+        drawErrors(chart, [["measured", measured]]);
       }
       return whole;
     };

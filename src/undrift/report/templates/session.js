@@ -14,9 +14,9 @@
       } catch {
         throw new Error("The server does not answer. Your labels are saved. Run undrift label again and open the address that it prints.");
       }
-      const found = await response.json();
-      if (!response.ok) throw new Error(found.error);
-      return found;
+      const answer = await response.json();
+      if (!response.ok) throw new Error(answer.error);
+      return answer;
     };
     const nameRow = (row) => `Row ${(row + 1).toLocaleString("en")}`;
     const bounds = ({ low, high }, level) => `${level}% interval ${percent(low)} to ${percent(high)}`;
