@@ -20,8 +20,8 @@ from sklearn.utils.validation import has_fit_parameter
 from tests.helpers.exact import ExactClassifier, FewAnchors
 from tests.helpers.explicit import solve, to_signs
 from tests.helpers.oracles import algorithm_2, section_4
+from tests.helpers.watch import watch_layers
 from undrift import MSDAClassifier, load_model, save_model
-from undrift.core import Layer
 
 # layers are learnt from all rows alike, and held-out rows are drawn row by row
 UNWEIGHTED = {
@@ -206,15 +206,14 @@ def test_stacked_and_plain_form_agree(shifted):
             stacked.predict(Z, **options)
 
 
-def test_rows_are_predicted_one_by_one(shifted, spy, set_limits):
+def test_rows_are_predicted_one_by_one(shifted, set_limits):
     X, y, Z, _ = shifted
     model = ExactClassifier(2).fit(X, y, Z)
     whole = model.decision_function(Z)
     assert_allclose([model.decision_function(Z[[i]])[0] for i in range(5)], whole[:5], rtol=1e-9)
     set_limits(BLOCK_ENTRIES=9 * 8)
-    calls = spy(Layer, "__call__")
+    model.representation_.layers_, sizes = watch_layers(model.representation_.layers_)
     assert_allclose(model.decision_function(Z), whole, rtol=1e-9)
-    sizes = [rows.shape[0] for _, rows, *_ in calls]
     assert max(sizes) <= 8
     assert sum(sizes) == 2 * 50
 
