@@ -130,6 +130,21 @@ def test_rows_that_a_deeper_layer_has_overwritten_are_computed_again(counts, mem
         assert_allclose(np.vstack(list(rows)), expected)
 
 
+def test_rows_after_a_layer_take_the_place_of_those_before(rng):
+    X, layer = rng.normal(size=(4000, 40)), Layer(np.eye(40) / 2, np.zeros(40))
+    one = StoredBlocks(split_rows(X, 0, X.size // 10)).map(layer)
+    two = one.map(layer)
+    tracemalloc.start()
+    one.total(len)
+    two.total(len)
+    assert X.nbytes < tracemalloc.get_traced_memory()[1] < 1.3 * X.nbytes  # a block of one, one of the other
+    assert sum(map(len, two.drain())) == 4000
+    assert tracemalloc.get_traced_memory()[0] < 0.2 * X.nbytes
+    tracemalloc.stop()
+    assert_allclose(np.vstack(list(two)), layer(layer(X)))
+    assert_array_equal(np.vstack(list(StoredBlocks([X]).drain())), X)
+
+
 def test_a_budget_keeps_hidden_rows_out_of_memory(set_limits, rng):
     set_limits(BLOCK_ENTRIES=2**14)
     X = sp.csr_array(rng.poisson(0.05, size=(6000, 40)).astype(float))

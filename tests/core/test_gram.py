@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from undrift.core.array import NotPositiveDefinite, array_ops
 from undrift.core.gram import (
@@ -10,6 +10,7 @@ from undrift.core.gram import (
     shifted_inverse,
     shifted_solve,
 )
+from undrift.core.numpy_ops import FULL
 
 FORMS = [np.asarray, sp.csr_array, sp.csr_matrix]
 
@@ -30,6 +31,18 @@ def test_primal_weights_are_combinations_of_centred_rows(counts, domain, means, 
     weights = primal_weights(form(counts), means, domain, dual)
     assert_allclose(weights, (counts - means[domain]).T @ dual, rtol=1e-9, atol=1e-9)
     assert_allclose(primal_weights(form(counts), None, domain, dual), counts.T @ dual, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(0, 1), slice(0, 0)])
+@pytest.mark.parametrize("form", FORMS)
+def test_inner_products_of_full_and_of_rare_columns(rng, form, rows):
+    often = np.array([0.9, 0.3, 0.06, 0.04, 0.01, 0.0])
+    X = rng.normal(size=(700, 6)) * (rng.random((700, 6)) < often)
+    filled = np.count_nonzero(X, axis=0) / 700
+    assert (filled > FULL).tolist() == [True] * 3 + [False] * 3
+    products = array_ops(X).inner_products(form(X[rows]))
+    assert_allclose(products, X[rows] @ X[rows].T, rtol=1e-9, atol=1e-12)
+    assert_array_equal(products, products.T)
 
 
 @pytest.mark.parametrize("n", [60, 59, 1])

@@ -53,7 +53,7 @@ class Place:
         if self.device is not None:
             shelf = self._torch.DeviceShelf(self.device, self.memory_budget)
             return StoredBlocks(self._torch.split_for_device(X, width), shelf)
-        # while a layer's output is computed, that of the layer before it is there as well
+        # of one domain, of which there are two in most fits
         budget = half_of_memory() / 2 if self.memory_budget is None else self.memory_budget
         return StoredBlocks(split_rows(X, width), HostShelf(budget))
 
