@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from sklearn.base import clone
 
-from undrift.core import FittedLayer, Moments, Rows, moments
+from undrift.core import FittedLayer, Moments, Rows, StreamedBlocks, moments
 from undrift.inputs import Place, choose_place
 from undrift.method import (
     Facts,
@@ -47,8 +47,9 @@ class SharedLayers:
         began, grown = time.perf_counter(), []
         ((noise, layers),) = learn_layers(problem, settings.layers, place, seed).by_noise.items()
         for fitted in layers:
-            kept: list[Any] = [[block + 0 for block in cast(Any, domain)] for domain in fitted.domains]
-            totals = [_sum_moments(own) for own in kept]
+            copies = [[block + 0 for block in cast(Any, domain)] for domain in fitted.domains]
+            totals = [_sum_moments(own) for own in copies]
+            kept: list[Any] = [StreamedBlocks(own) for own in copies]  # read again for every task
             grown.append(FittedLayer(fitted.layer, kept, fitted.form, totals))
         return cls([_number(name) for name in problem.names], grown, noise, time.perf_counter() - began)
 
