@@ -1,13 +1,11 @@
 """A denoising autoencoder trained by stochastic gradient descent, on torch tensors of any device.
 
-The gradient is written out: with one hidden layer it is four products, and each weight is then read and
-written once a step. On a processor, input columns that a minibatch does not touch are not visited. A GPU
-visits all: it would have to wait for their number in every step, which takes longer.
+The gradient is written out: with one hidden layer it is four products, each weight is then read and written
+once a step, and input columns that a minibatch does not touch are not visited at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +16,6 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 Weights = tuple[NDArray[Any], NDArray[Any]]  # of an encoder: (d_in, d_out), (d_out,)
-ALL = slice(None)  # columns
 
 
 @dataclass(frozen=True)
@@ -73,23 +70,15 @@ def reconstruction_loss(logits: Tensor, clean: Tensor, decoder: str) -> tuple[Te
 
 
 def sgd_step(
-    net: Autoencoder,
-    noisy: Tensor,
-    clean: Tensor,
-    importance: Tensor | None,
-    recipe: Recipe,
-    *,
-    visits_all: bool = False,
+    net: Autoencoder, noisy: Tensor, clean: Tensor, importance: Tensor | None, recipe: Recipe
 ) -> Tensor:
     """One step of gradient descent in place; returns the minibatch's loss before it.
 
     The loss is the sum over features of the reconstruction loss (times `importance`, where given: entries
     of importance 0 are not reconstructed) + `sparsity` × the sum of hidden values, averaged over rows.
-    With `visits_all`, columns without an entry are visited too, and nothing waits for the device.
     """
-    columns = ALL if visits_all else _find_columns(noisy)
-    outputs = ALL if visits_all or importance is None else _find_columns(importance)
-    rate, n = recipe.learning_rate, len(clean)
+    columns, rate, n = noisy.any(dim=0).nonzero().squeeze(1), recipe.learning_rate, len(clean)
+    outputs: Any = slice(None) if importance is None else importance.any(dim=0).nonzero().squeeze(1)
     inputs, decoder = noisy[:, columns], net.decoder[outputs]
     hidden = encode(net.encoder[columns], net.hidden_bias, inputs)
     logits = torch.addmm(net.output_bias[outputs], hidden, decoder.T)
@@ -98,23 +87,14 @@ def sgd_step(
         loss, slope = loss * importance[:, outputs], slope * importance[:, outputs]
     slope = slope / n
     hidden_slope = (slope @ decoder + recipe.sparsity / n) * (hidden > 0)
-    _subtract_product(net.decoder, outputs, slope.T, hidden, rate)
-    _subtract_product(net.encoder, columns, inputs.T, hidden_slope, rate)
+    if importance is None:
+        net.decoder.addmm_(slope.T, hidden, alpha=-rate)
+    else:
+        net.decoder.index_add_(0, outputs, slope.T @ hidden, alpha=-rate)
+    net.encoder.index_add_(0, columns, inputs.T @ hidden_slope, alpha=-rate)
     net.output_bias[outputs] -= rate * slope.sum(dim=0)
     net.hidden_bias.sub_(hidden_slope.sum(dim=0), alpha=rate)
     return (loss.sum() + recipe.sparsity * hidden.sum()) / n
-
-
-def _find_columns(rows: Tensor) -> Tensor:
-    return rows.any(dim=0).nonzero().squeeze(1)
-
-
-def _subtract_product(weights: Tensor, places: Any, left: Tensor, right: Tensor, rate: float) -> None:
-    """Subtract ``rate * left @ right`` from rows of weights, in place."""
-    if places is ALL:
-        weights.addmm_(left, right, alpha=-rate)
-    else:
-        weights.index_add_(0, places, left @ right, alpha=-rate)
 
 
 def draw_importance(clean: Tensor, share: float, generator: torch.Generator) -> Tensor:
@@ -150,26 +130,14 @@ def train_layer(
     losses: list[float] = []
     while len(losses) < recipe.n_epochs and np.isfinite(losses).all():
         order, total = rng.permutation(X.shape[0]), torch.zeros((), dtype=torch.float64, device=device)
-        for clean in _take_batches(X[order], recipe.batch_size, device):
+        for start in range(0, len(order), recipe.batch_size):
+            clean = torch.from_numpy(X[order[start : start + recipe.batch_size]].toarray()).to(device)
             for coef, bias in lower:
                 clean = encode(coef, bias, clean)
             importance = None
             if recipe.sampling is not None:
                 importance = draw_importance(clean, recipe.sampling, generator)
             noisy = mask(clean, recipe.noise, generator)
-            loss = sgd_step(net, noisy, clean, importance, recipe, visits_all=device != "cpu")
-            total += loss * len(clean)
+            total += sgd_step(net, noisy, clean, importance, recipe) * len(clean)
         losses.append(float(total) / len(order))
     return net.encoder.cpu().numpy(), net.hidden_bias.cpu().numpy(), np.array(losses)
-
-
-def _take_batches(X: Any, size: int, device: str) -> Iterator[Tensor]:
-    """Yield CSR rows as dense minibatches; their entries travel to the device together."""
-    rows = np.repeat(np.arange(X.shape[0]) % size, np.diff(X.indptr))
-    entries = [torch.from_numpy(part).to(device) for part in (rows, X.indices.astype(np.int64), X.data)]
-    for start in range(0, X.shape[0], size):
-        end = min(start + size, X.shape[0])
-        row, column, value = (part[X.indptr[start] : X.indptr[end]] for part in entries)
-        batch = value.new_zeros(end - start, X.shape[1])
-        batch[row, column] = value
-        yield batch
