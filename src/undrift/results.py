@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -24,6 +24,11 @@ MOST_LABELS = 10  # that a line names
 WIDE_INTERVAL = 0.3  # of a share: from here on its middle says little
 MOST_TOLD = 5  # classes that a story names
 OTHER_LABELS = "labels that the source lacks"
+DRIFTS = {  # what a check of new rows says
+    "unseen_terms": "{batch:.0%} of the terms of a row are unknown to the model; {fit:.0%} were in the fit",
+    "difference": "the words are not those of the fit: {batch:.0%} of the rows lie beyond its median; 50% "
+    "would without drift",
+}
 
 Label: TypeAlias = str | int | float | bool  # of a file; None stands for a row without one
 Baseline: TypeAlias = LinearSVC | GridSearchCV
@@ -228,6 +233,109 @@ class Target:
             "by_class": None if is_foreign else dict(self.by_class),
             "readings": list(self.readings),
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Counts of predictions, which add up over rows."""
+
+    classes: Sequence[Label]
+    per_class: np.ndarray  # rows of every predicted class
+    n_doubtful: int | None = None  # left empty by --min-confidence; None without it
+    unknown_rows: int = 0  # without a known word: they have no prediction
+    bad_rows: int = 0  # that could not be read
+
+    @classmethod
+    def none(cls, classes: Sequence[Label], min_confidence: float | None) -> Counts:
+        """Return the counts of no row."""
+        return cls(classes, np.zeros(len(classes), dtype=int), None if min_confidence is None else 0)
+
+    @property
+    def rows(self) -> int:
+        """Rows that were read."""
+        return int(self.per_class.sum()) + self.unknown_rows
+
+    @property
+    def predicted_shares(self) -> dict[str, float]:
+        """Share of every class among the predictions."""
+        shares = (self.per_class / max(self.per_class.sum(), 1)).tolist()
+        return dict(zip(map(spell_label, self.classes), shares, strict=True))
+
+    def __add__(self, other: Counts) -> Counts:
+        """Return the counts of both."""
+        return Counts(
+            self.classes,
+            self.per_class + other.per_class,
+            None if self.n_doubtful is None else self.n_doubtful + (other.n_doubtful or 0),
+            self.unknown_rows + other.unknown_rows,
+            self.bad_rows + other.bad_rows,
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the counts, ready for JSON."""
+        doubtful = {} if self.n_doubtful is None else {"n_doubtful": self.n_doubtful}
+        numbers = {"rows": self.rows, "bad_rows": self.bad_rows, "unknown_rows": self.unknown_rows}
+        return {**numbers, **doubtful, "predicted_shares": self.predicted_shares}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of a batch, that of the fit, and whether a test tells them apart."""
+
+    batch: float
+    fit: float
+    p: float
+    drifted: bool
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Whether rows are like those of the fit, and why not."""
+
+    measures: Mapping[str, Measure]
+
+    @property
+    def drifted(self) -> bool:
+        """Tell whether any measure differs."""
+        return bool(self.reasons)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Say what differs."""
+        differing = {name: measure for name, measure in self.measures.items() if measure.drifted}
+        return [DRIFTS[name].format(**asdict(measure)) for name, measure in differing.items()]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything, ready for JSON."""
+        measures = {name: asdict(measure) for name, measure in self.measures.items()}
+        return {"drifted": self.drifted, "reasons": self.reasons, **measures}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """New rows that are aligned together: their predictions, what is known of them, and what a check said."""
+
+    name: str
+    counts: Counts
+    known: Target
+    reason: str | None = None  # why they are predicted as fitted; None where they were aligned
+    check: Drift | None = None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Tell whether the check found rows that are not like those of the fit."""
+        return self.check is not None and self.check.drifted
+
+    @property
+    def error(self) -> Score | None:
+        """The expected error; None of foreign rows, and of rows that are predicted as fitted."""
+        return None if self.is_foreign or self.reason is not None else self.known.expected
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything, ready for JSON."""
+        aligned = {"aligned": self.reason is None, "as_fitted_because": self.reason}
+        made = self.counts.to_dict() | aligned | self.known.to_dict(is_foreign=self.is_foreign)
+        return made | ({"check": self.check.to_dict()} if self.check else {})
 
 
 def _spell(values: Mapping[Key, Value]) -> dict[str, Value]:

@@ -1,13 +1,11 @@
 """`undrift predict` takes every file as a target of its own."""
 
 import json
-from itertools import compress
 
 import numpy as np
 import pytest
 
 from tests.app.conftest import BAD
-from tests.helpers.commands import check_refused
 from tests.helpers.review_files import read_csv, write_csv
 from undrift.app.predict import N_SAMPLED, Sample
 
@@ -85,28 +83,6 @@ def test_a_file_of_labelled_rows_keeps_the_threshold_that_the_labels_have_set(
     others = [text for text in table["review"] if text not in table["review"][::8]]
     write_csv("june.csv", {"review": [*others, table["review"][0]]})
     assert json.loads(succeed("predict", "new.st", "june.csv", "--out", "o.csv", "--json"))["aligned"]
-
-
-def test_groups_of_a_column_are_aligned_apart(folder, undrift, succeed, model, reviews):
-    table = write_batch(reviews, 0.5, 240)
-    months = ["may" if label == "good" or i % 3 == 0 else "june" for i, label in enumerate(table["truth"])]
-    table = {name: values * 2 for name, values in table.items()} | {"month": months * 2}
-    write_csv("may.csv", table)
-    command = ["predict", model, "may.csv", "--out", "out.csv", "--by"]
-    summary = json.loads(succeed(*command, "month", "--json"))
-    n_rows = {name: sum(month == name for month in table["month"]) for name in ("may", "june")}
-    assert {name: group["aligned"] for name, group in summary["groups"].items()} == {
-        name: n >= 200 for name, n in n_rows.items()
-    }
-    rows = read_csv("out.csv")
-    assert [row["review"] for row in rows] == table["review"]
-    is_may = [month == "may" for month in table["month"]]
-    write_csv("one.csv", {name: list(compress(values, is_may)) for name, values in table.items()})
-    assert undrift("predict", model, "one.csv", "--out", "one-out.csv")[0] == 0
-    expected = [row["prediction"] for row in read_csv("one-out.csv")]
-    assert [row["prediction"] for row in rows if row["month"] == "may"] == expected
-    assert "has no column 'mnth'; did you mean 'month'?" in check_refused(undrift, folder, [*command, "mnth"])
-    assert "has over 200 different values" in check_refused(undrift, folder, [*command, "review"])
 
 
 def test_every_document_has_the_same_chance_to_be_sampled():

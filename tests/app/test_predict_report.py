@@ -102,16 +102,6 @@ def test_a_page_on_three_files_begins_with_a_table(folder, make_page):
     assert f'<td>may.csv</td><td class="number">322</td><td>{error["error"]:.0%} (' in table
 
 
-def test_groups_of_a_column_have_a_part_each(folder, make_page, reviews):
-    texts = reviews["kitchen"][0]
-    write_csv("both.csv", {"review": texts, "shop": ["north", "south"] * (len(texts) // 2)})
-    summary, _, text = make_page("both.csv", "--by", "shop")
-    assert text.count("Which class is more frequent?") == 1
-    assert "2 groups: about " in text
-    for name, group in summary["groups"].items():
-        assert f"{name}: About {group['expected_error']['error']:.0%} of the predictions" in text
-
-
 def test_an_empty_file_among_others_is_a_batch_without_rows(folder, make_page):
     write_csv("mars.csv", {"review": []})
     summary, _, text = make_page("ma*.csv", "--check")

@@ -11,8 +11,7 @@ left out of the difference, since predictions follow another mix of classes. A l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from typing import TypedDict
 
 import numpy as np
@@ -20,6 +19,7 @@ from scipy import sparse, stats
 from sklearn.preprocessing import normalize
 
 from ..core import Rows as Matrix
+from ..results import Drift, Measure
 from ..text import DistilledText, TextAdapter
 
 TextModel = TextAdapter | DistilledText
@@ -27,12 +27,6 @@ LEVEL = 0.005  # probability that a test rejects by chance; there are two
 LEAST_UNSEEN = 0.01  # difference of the shares of unknown terms that counts
 N_REFERENCE = 500  # rows of the fit that are kept as a reference
 N_BATCH = 2000  # rows of a batch that are tested
-
-_REASONS = {
-    "unseen_terms": "{batch:.0%} of the terms of a row are unknown to the model; {fit:.0%} were in the fit",
-    "difference": "the words are not those of the fit: {batch:.0%} of the rows lie beyond its median; 50% "
-    "would without drift",
-}
 
 
 class Reference(TypedDict):
@@ -44,39 +38,6 @@ class Reference(TypedDict):
     rows: sparse.csr_array
     squares: np.ndarray  # products of these rows with themselves in the mean
     unseen_terms: np.ndarray
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A number of a batch, that of the fit, and whether a test tells them apart."""
-
-    batch: float
-    fit: float
-    p: float
-    drifted: bool
-
-
-@dataclass(frozen=True)
-class Drift:
-    """Whether rows are like those of the fit, and why not."""
-
-    measures: Mapping[str, Measure]
-
-    @property
-    def drifted(self) -> bool:
-        """Tell whether any measure differs."""
-        return bool(self.reasons)
-
-    @property
-    def reasons(self) -> list[str]:
-        """Say what differs."""
-        differing = {name: measure for name, measure in self.measures.items() if measure.drifted}
-        return [_REASONS[name].format(**asdict(measure)) for name, measure in differing.items()]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return everything, ready for JSON."""
-        measures = {name: asdict(measure) for name, measure in self.measures.items()}
-        return {"drifted": self.drifted, "reasons": self.reasons, **measures}
 
 
 def describe_target(model: TextModel, documents: Sequence[str]) -> Reference:

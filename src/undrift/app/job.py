@@ -252,7 +252,6 @@ class PredictJob(ModelJob):
             "Keep the model's class shares and threshold: for single rows, and answers row by row.",
         ),
     ] = False
-    by: Annotated[str | None, option("Align the rows of each value of this column apart.", "COL")] = None
     together: Annotated[bool, flag("--together", "Take all files of a pattern as one batch.")] = False
     check: Annotated[bool, flag("--check", "Warn where the rows are not what the model was adapted to.")] = (
         False

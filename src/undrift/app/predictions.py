@@ -8,56 +8,12 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from ..core import Rows as Matrix
-from ..inputs import spell_label
 from ..method import MSDAClassifier, predict_codes
-from ..results import Label, measure_margins
+from ..results import Counts, Label, measure_margins
 from ..text import DistilledClassifier
 from .job import AdaptJob, PredictJob
 
 Classifier = MSDAClassifier | DistilledClassifier
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """Counts of predictions, which add up over rows."""
-
-    classes: Sequence[Label]
-    per_class: np.ndarray  # rows of every predicted class
-    n_doubtful: int | None = None  # left empty by --min-confidence; None without it
-    unknown_rows: int = 0  # without a known word: they have no prediction
-    bad_rows: int = 0  # that could not be read
-
-    @classmethod
-    def none(cls, classes: Sequence[Label], min_confidence: float | None) -> Counts:
-        """Return the counts of no row."""
-        return cls(classes, np.zeros(len(classes), dtype=int), None if min_confidence is None else 0)
-
-    @property
-    def rows(self) -> int:
-        """Rows that were read."""
-        return int(self.per_class.sum()) + self.unknown_rows
-
-    @property
-    def predicted_shares(self) -> dict[str, float]:
-        """Share of every class among the predictions."""
-        shares = (self.per_class / max(self.per_class.sum(), 1)).tolist()
-        return dict(zip(map(spell_label, self.classes), shares, strict=True))
-
-    def __add__(self, other: Counts) -> Counts:
-        """Return the counts of both."""
-        return Counts(
-            self.classes,
-            self.per_class + other.per_class,
-            None if self.n_doubtful is None else self.n_doubtful + (other.n_doubtful or 0),
-            self.unknown_rows + other.unknown_rows,
-            self.bad_rows + other.bad_rows,
-        )
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the counts, ready for JSON."""
-        doubtful = {} if self.n_doubtful is None else {"n_doubtful": self.n_doubtful}
-        numbers = {"rows": self.rows, "bad_rows": self.bad_rows, "unknown_rows": self.unknown_rows}
-        return {**numbers, **doubtful, "predicted_shares": self.predicted_shares}
 
 
 def _nothing() -> np.ndarray:
@@ -182,9 +138,8 @@ def name_said(said: np.ndarray) -> dict[str, np.ndarray]:
     return dict(zip(("teacher", "teacher_confidence"), said.T, strict=False))
 
 
-def join_predictions(parts: Sequence[Predictions], order: np.ndarray | slice = slice(None)) -> Predictions:
-    """Return the predictions of all parts, one after another or in another order."""
+def join_predictions(parts: Sequence[Predictions]) -> Predictions:
+    """Return the predictions of all parts, one after another."""
     names = [each.name for each in fields(Predictions) if each.name != "classes"]
     joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    ordered = {name: values[order] if len(values) else values for name, values in joined.items()}
-    return Predictions(parts[0].classes, **ordered)
+    return Predictions(parts[0].classes, **joined)

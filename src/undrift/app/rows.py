@@ -16,11 +16,11 @@ from ..core import Rows as Matrix
 from ..core import stack_rows
 from ..errors import warn
 from ..method import MSDAClassifier, predict_codes
-from ..results import Baseline, Comparison
+from ..results import Baseline, Comparison, Counts
 from ..text import FAR_APART, TermVectorizer, TextAdapter, cross_languages, unseen_share
 from .domains import JobDomain, read_domains
 from .job import AdaptJob, ShowStage
-from .predictions import Counts, Predictions, join_predictions, name_said, predict_taught
+from .predictions import Predictions, join_predictions, name_said, predict_taught
 from .tables import Style, common_delimiter, write_table
 
 

@@ -37,7 +37,6 @@ def test_the_page_names_every_field(folder, undrift, model):
         [*ADAPT, "--target-label", "truth", *outputs, "--json"],
         [*ADAPT, "--target-label", "truth", "--teacher", "truth", "--json"],
         ["predict", *new, "new.csv", *text, "--check", "--min-confidence", "0.8"],
-        ["predict", *new, "by.csv", *text, "--by", "truth"],
         ["predict", "--model", model, "--input", "[ck]*n*.csv", "--out", "new2.csv", *text],
         ["ask", *new, "ask.csv", *text, "--n", "20", "--for", "estimate"],
         [*updated, "--labels", "kitchen.csv", "--label", "truth", *text],
