@@ -163,6 +163,36 @@ def test_a_finished_session_takes_no_more_answers(server):
     assert ask(server, "/api/state")[1]["n_labels"] == 0
 
 
+def test_an_answer_that_came_before_finish_is_learnt_before_files_are_written():
+    done, has_begun = [], threading.Event()
+
+    class SlowSession:
+        def answer(self, row, label, tab):
+            has_begun.set()
+            server.is_finished.wait(10)
+            time.sleep(0.3)
+            done.append("learnt")
+
+        def state(self):
+            return {}
+
+    def finish():
+        has_begun.wait(10)
+        done.append(ask(server, "/api/finish", {}))
+
+    server = LabelServer(SlowSession(), "kitchen")
+    label = threading.Thread(target=ask, args=(server, "/api/label", {"row": 0, "label": "positive"}))
+    threads = [label, threading.Thread(target=finish)]
+    for thread in threads:
+        thread.start()
+    with server.serve(opens_browser=False):
+        server.written = ["labels.csv"]
+        done.append("written")
+    for thread in threads:
+        thread.join()
+    assert done == ["learnt", "written", (200, {"written": ["labels.csv"]})]
+
+
 def test_many_answers_at_once_are_all_saved(server):
     rows = server.session._order[:24]
     threads = [

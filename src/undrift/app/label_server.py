@@ -76,6 +76,8 @@ class LabelServer(ThreadingHTTPServer):
                     pass
             is_awaited = self.is_finished.is_set()
             self.is_finished.set()
+            with self.lock:  # an answer that came before is learnt first
+                pass
             yield
         finally:
             self.is_closing.set()
