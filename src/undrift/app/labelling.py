@@ -153,7 +153,7 @@ class LabelSession:
         if self.can_learn:  # without labels that the model may have learnt in an earlier session
             rows = list(self.answers) or self._compared[:1]
             withdrawn = np.full(len(rows), None, dtype=object)
-            self._base = copy_fitted(self._base).update(self._X[rows], withdrawn, target=self.target)
+            self._base = copy.copy(self._base).update(self._X[rows], withdrawn, target=self.target)
         self.classifier = self._base
         self._learnt: dict[int, str] = {}  # labels that the classifier has learnt
         self._questions = self._ask() if self.can_learn else []
@@ -276,7 +276,7 @@ class LabelSession:
             return self.classifier
         names = dict(zip(self.classes, self.adapter.classes_.tolist(), strict=True))
         y = np.array([names.get(wanted.get(row, "")) for row in changed], dtype=object)
-        return copy_fitted(self.classifier).update(self._X[changed], y, target=self.target)
+        return copy.copy(self.classifier).update(self._X[changed], y, target=self.target)
 
     def _predict(self, classifier: MSDAClassifier, rows: list[int]) -> dict[int, int]:
         """Return the predicted class of each row, as its position among the classes."""
@@ -382,13 +382,6 @@ def _write_score(score: Score) -> dict[str, object]:
     """Return an error, ready for JSON: whether it is measured, and on how many rows."""
     n = {"n": score.n_rows} if score.n_rows else {}
     return {**score.to_dict(), **n, "measured": score.n_rows > 0}
-
-
-def copy_fitted(classifier: MSDAClassifier) -> MSDAClassifier:
-    """Return a copy of a classifier with all that its last fit has at hand: it learns labels at once."""
-    own = copy.copy(classifier)
-    own.__dict__.update(classifier.__dict__)
-    return own
 
 
 def set_goal(expected: Score, n_rows: int) -> int:
