@@ -175,8 +175,13 @@ def test_stories_of_few_votes_are_read_only_where_labels_may_speak_for_them():
     assert len(model._last.verdict.unlabelled) == len(readings) < 13
     assert min(r["weight"] for r in readings) >= least
     readings = model.fit(X, y, Z, y_target=np.where(np.arange(130) < 5, z, np.nan)).readings_["target"]
-    assert len(model._last.verdict.unlabelled) == 13  # all of them, though labels leave fewer
+    verdict, names = model._last.verdict, {reading["name"] for reading in readings}
+    assert len(verdict.unlabelled) == 13  # all of them, though labels leave fewer
     assert len(readings) < 13
+    known = set(map(id, verdict.unlabelled))
+    again = [reading.story.name for reading in verdict.readings if id(reading) not in known]
+    assert sorted(again) == sorted(names - {"source only"})  # which learns nothing from labels
+    assert len(again) == len(readings) - 1
 
 
 # -- doubts --
