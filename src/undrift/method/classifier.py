@@ -358,6 +358,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         self.memory_ = fitted.memory if keeps_state and facts.targets else None
         self._last = fitted if self.memory_ is not None else None
         before = getattr(self, "targets_", {})
+        labelled = np.zeros(0) if problem is None else sum_rows(problem.labelled)  # once: it may be remote
         self.readings_, self.targets_ = {}, {}
         names = [reading.story.name for reading in verdict.readings]
         sentences = [reading.story.sentence for reading in verdict.readings]
@@ -368,7 +369,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
             if problem is None:
                 results = before[name] | results
             else:
-                coverage = measure_coverage(problem.rows[name], sum_rows(problem.labelled))
+                coverage = measure_coverage(problem.rows[name], labelled)
                 doubts = list_doubts(coverage, evidence.source, classes, readings, verdict.mix(i))
                 results |= {"warnings": list(doubts.values()), "codes": list(doubts)}
                 for code, text in doubts.items():
