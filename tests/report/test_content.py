@@ -1,6 +1,8 @@
 """What a report holds, against counting by hand and scipy; words that fit the numbers."""
 
 import json
+import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +12,7 @@ from scipy import stats
 
 from tests.report.test_evidence import weighted_interval
 from undrift.explain import term_weight
-from undrift.report import Report, adaptation_report
+from undrift.report import Report, adaptation_report, report_adaptation
 from undrift.report.data import DomainRows, ReportData, Word
 from undrift.report.evidence import cut_pieces
 from undrift.report.verdict import Verdict, judge
@@ -32,6 +34,15 @@ def test_cards_count_rows_labels_and_unseen_words(data, adapter, reviews):
     known = {word for text in books for word in words(text)}
     is_new = [word not in known for text in kitchen for word in words(text)]
     assert_allclose(target["unseen_share"], np.mean(is_new), rtol=1e-12)
+
+
+def test_the_table_of_files_tells_new_words_from_unknown_ones(given):
+    (target,) = given.target_rows
+    page = report_adaptation(replace(given, target_rows=[replace(target, unseen_share=0.0)])).to_html()
+    cells = re.findall(
+        r"<td[^>]*>([^<]*)</td></tr>", re.search(r'<table id="domains".*?</table>', page, re.DOTALL)[0]
+    )
+    assert cells == ["", "0.0%"]
 
 
 def test_the_picture_shows_a_way_from_a_labelled_word_to_a_new_one(data, adapter):

@@ -218,7 +218,8 @@ def _list_cells(domain: Mapping[str, object]) -> list[object]:
     *cells, unseen = (
         domain[name] for name in ("name", "role", "n_rows", "n_labelled", "n_terms", "unseen_share")
     )
-    return ["" if cell is None else cell for cell in (*cells, unseen and f"{unseen:.1%}")]
+    cells.append(None if unseen is None else f"{unseen:.1%}")
+    return ["" if cell is None else cell for cell in cells]
 
 
 def _describe_shares(target: PredictedRows) -> dict[str, object]:
