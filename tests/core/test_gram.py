@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from undrift.core.array import NotPositiveDefinite, array_ops
 from undrift.core.gram import (
     add_domain_centred_gram,
+    domain_centred_cross,
     primal_weights,
     shifted_inverse,
     shifted_solve,
@@ -43,6 +44,17 @@ def test_inner_products_of_full_and_of_rare_columns(rng, form, rows):
     products = array_ops(X).inner_products(form(X[rows]))
     assert_allclose(products, X[rows] @ X[rows].T, rtol=1e-9, atol=1e-12)
     assert_array_equal(products, products.T)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_inner_products_with_added_rows_block_by_block(counts, domain, means, form, set_limits):
+    set_limits(CENTRED_ENTRIES=7 * counts.shape[1])
+    centred, own, other = counts - means[domain], domain[:25], domain[25:]
+    expected = centred[:25] @ centred[25:].T
+    found = domain_centred_cross(form(counts[:25]), form(counts[25:]), means, own, other)
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    found = domain_centred_cross(form(counts[:25]), centred[25:], means, own, None)
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("n", [60, 59, 1])
