@@ -223,6 +223,8 @@ def test_centres_are_scored_over_all_layers(rng):
         (5000, 20_000, 1000, 12e9, 4000),  # no more than four a row
         (5000, 20_000, 100, 12e9, 2500),  # but not very few
         (2500, 20_000, 8000, 12e9, 2500),
+        (2500, 20_000, 100, 12e9, 2500),  # nor fewer by name
+        (8000, 20_000, 100, 12e9, 2500),
         (5000, 300, 8000, 12e9, 5000),  # which is every feature
     ],
 )
