@@ -84,7 +84,7 @@ def test_plans_on_two_files_have_no_figure_of_one_representation():
 def test_figures_are_chosen_by_their_names_and_drawn_alike_each_time(records):
     assert [each["name"] for each in choose_figures(records)] == ["tiny-main-figure-1", "tiny-main-figure-2"]
     (figure,) = choose_figures(records, ["*-figure-1"])
-    assert figure["title"].endswith("– tiny, main")
+    assert figure["title"].endswith(", 6 tasks (plan tiny, main)")
     assert choose_figures(records, ["figure-1"]) == []
     assert draw_svg(figure) == draw_svg(figure)
 

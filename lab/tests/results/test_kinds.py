@@ -68,12 +68,37 @@ def test_tasks_are_of_the_group_that_corpus_classes_and_share_say():
 def test_errors_by_group_and_the_mean_over_families():
     table = rows("kinds")
     assert table["three classes and more"] == {
-        "tasks": "1", "better of SVM and LR": "40.0", "undrift": "43.0", "5 labels asked": "35.0",
-    }  # fmt: skip  # one task alone is measured with 30 random labels
+        "tasks": "1", "better of SVM and LR": "40.0", "undrift": "43.0", "difference": "+3.0 ± ?",
+        "5 labels asked": "35.0",
+    }  # fmt: skip
     assert table["all"]["undrift"] == "25.0"  # of the three tasks that have both plain classifiers
     assert table["mean over families"]["undrift"] == "25.0"  # 43, 10 and 22
     assert table["all but Amazon reviews"]["undrift"] == "32.5"
     assert "reviews as written" not in table  # logistic regression is missing
+
+
+def test_tasks_of_a_family_or_of_a_target_are_one_observation_of_a_difference():
+    errors = {"crisis": (0.1, 0.3), "debt": (0.2, 0.4)}
+    pairs = [("a", "b"), ("b", "a")]
+    places = [
+        (corpus, *pair, e) for corpus, both in errors.items() for pair, e in zip(pairs, both, strict=True)
+    ]
+    places += [
+        ("natural", source, target, e)
+        for source, target, e in [("a", "b", 0.1), ("c", "b", 0.2), ("a", "c", 0.3)]
+    ]
+    found = [
+        record(method, corpus, 0.5 if method != "undrift" else error, source=source, target=target)
+        for corpus, source, target, error in places
+        for method in ("svm-tfidf", "logistic-tfidf", "undrift")
+    ]
+    table = rows("kinds", found)
+    # two families whose means are -.3 and -.2, as many tasks in each: a standard error of .05
+    assert table["two classes, no Amazon reviews"]["difference"] == "-25.0 ± 10.0"
+    # sums of deviations are -.1 of the target b and .1 of c: (2 (.01 + .01)) ** .5 / 3 is a standard error
+    assert table["reviews as written"]["difference"] == "-30.0 ± 13.3"
+    # families have means of -.3, -.2 and -.3
+    assert table["mean over families"]["difference"] == "-26.7 ± 6.7"
 
 
 def test_harm_is_over_two_points_above_the_better_of_two():

@@ -17,10 +17,10 @@ from .frame import (
     rank_method,
 )
 from .kinds import PLAN as KINDS
-from .kinds import Tasks, group_tasks, list_by_share
+from .kinds import Tasks, group_tasks, list_by_share, name_family
 from .published import ERRORS, has_same_rows
 from .records import Record
-from .tables import GPU, group_methods
+from .tables import GPU, group_methods, say_grown
 
 Figure = dict[str, Any]
 
@@ -77,11 +77,14 @@ def families_figure(tasks: Tasks) -> Figure:
     """Every task's error less that of the better of SVM and logistic regression, a row a family."""
     gaps = (tasks.take("undrift") - tasks.simple).dropna()
     series = [
-        {"label": str(family), "of": "undrift", "y": list(own)}
+        {"label": name_family(family), "of": "undrift", "y": list(own)}
         for family, own in gaps.groupby(tasks.about.loc[gaps.index, "family"])
     ]
     words = "undrift less the better of SVM and logistic regression, every task a point", "task"
-    return make_figure("points", KINDS, *words, "difference in points", series=series, percent=True, x=[])
+    note = "left of zero: undrift makes fewer errors; black bars: means"
+    return make_figure(
+        "points", KINDS, *words, "difference in points", series=series, percent=True, note=note
+    )
 
 
 def parts_figure(tasks: Tasks) -> Figure:
@@ -92,7 +95,9 @@ def parts_figure(tasks: Tasks) -> Figure:
     families, series = tasks.about["family"].reindex(errors.index), []
     for name in (name for name in PARTS if name in errors):
         means = 100 * errors[name].groupby(families).mean()
-        series.append({"label": PARTS[name], "of": name, "x": list(means), "rows": list(means.index)})
+        series.append(
+            {"label": PARTS[name], "of": name, "x": list(means), "rows": list(map(name_family, means.index))}
+        )
     words = "Error of each reading and of undrift", "mean error over the tasks (%)", ""
     return make_figure("rows", "gain-by-part", *words, series=series if len(given) else [])
 
@@ -108,7 +113,8 @@ def share_figure(tasks: Tasks) -> Figure:
                 line["y"].append(100 * mean)
     series = [{"label": says, **line} for says, line in lines.items()]
     words = "Error against the target's class shares, reviews", "share of positives in the target (%)"
-    return make_figure("lines", "uneven", *words, MEAN_ERROR, series=series, y_from=0.0)
+    note = "the same eight pairs at every share but 50%, which has twelve others"
+    return make_figure("lines", "uneven", *words, MEAN_ERROR, series=series, y_from=0.0, note=note)
 
 
 def expected_figure(tasks: Tasks) -> Figure:
@@ -117,7 +123,7 @@ def expected_figure(tasks: Tasks) -> Figure:
     own = own.assign(family=own["corpus"].map(FAMILIES))
     panels = [
         {
-            "title": str(family),
+            "title": name_family(family),
             "points": [
                 {
                     "x": r.transfer_error,
@@ -203,7 +209,7 @@ def figure_3_right(distances: pd.DataFrame) -> Figure:
         }
         for r in distances.itertuples()
     ]
-    title = f"Proxy A-distance grows for {int(distances['grows'].sum())} of {len(points)} pairs of domains"
+    title = f"Proxy A-distance grows for {say_grown(distances)}"
     words = title, "proxy A-distance on binary counts", "proxy A-distance after mSDA"
     notes = dict.fromkeys(
         f"{about['n_rows']:,} rows of each domain; {about['n_layers']} layers at noise {about['noise']:g}, "
@@ -216,7 +222,8 @@ def figure_3_right(distances: pd.DataFrame) -> Figure:
 
 
 def _titled(frame: pd.DataFrame, title: str) -> str:
-    return f"{title} – {frame['plan'].iloc[0]}, {frame['variant'].iloc[0]}"
+    place = f"plan {frame['plan'].iloc[0]}, {frame['variant'].iloc[0]}"
+    return f"{title}, {frame['task'].nunique()} tasks ({place})"
 
 
 def _name(frame: pd.DataFrame, figure: str) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 from ..catalogue import split_label_method
 from ..corpora import FAMILIES
 from .frame import HARM, SURE, reach_error, tell_sure
-from .tables import format_points, say_versions, write_table
+from .tables import format_points, list_stamps, say_versions, write_table
 
 PLAN = "kinds"
 REVIEWS = "Amazon reviews"
@@ -68,6 +68,26 @@ class Tasks:
         means[OUTSIDE], means[ALL] = known[family != REVIEWS].mean(), known.mean()
         return means | {BY_FAMILY: known.groupby(family).mean().mean()}
 
+    def bound(self, values: pd.Series) -> dict[str, float]:
+        """Return two standard errors of the means of the same parts.
+
+        Tasks that share texts are one observation: those of a family, and those of a target where a part
+        has one family.
+        """
+        known = values.dropna()
+        about, own = self.about.loc[known.index], {}
+        for group, ours in known.groupby(about["group"]):
+            own[str(group)] = ours
+        own |= {OUTSIDE: known[about["family"] != REVIEWS], ALL: known}
+        bounds = {}
+        for part, ours in own.items():
+            family = about["family"][ours.index]
+            shared = family if family.nunique() > 1 else about["target"][ours.index]
+            gaps = (ours - ours.mean()).groupby(shared).sum()
+            n = len(gaps)
+            bounds[part] = 2 * float(((gaps**2).sum() * n / (n - 1)) ** 0.5) / len(ours) if n > 1 else np.nan
+        return bounds | {BY_FAMILY: 2 * known.groupby(about["family"]).mean().sem()}
+
     def count(self) -> dict[str, int]:
         """Return the number of tasks in every part."""
         counts = self.about["group"].value_counts().to_dict()
@@ -97,7 +117,9 @@ def group_tasks(frame: pd.DataFrame) -> Tasks:
         [MANY, TWO, UNEVEN, WRITTEN],
         EQUAL,
     )
-    return Tasks(rows, pd.DataFrame({"group": group, "family": family}, index=about.index))
+    target = about["corpus"] + " " + about["target"]
+    columns = {"group": group, "family": family, "target": target}
+    return Tasks(rows, pd.DataFrame(columns, index=about.index))
 
 
 def _list_by_part(tasks: Tasks, columns: Mapping[str, pd.Series], form: str = ".1f") -> list[list[str]]:
@@ -119,10 +141,16 @@ def kinds_table(tasks: Tasks) -> str | None:
         "better of SVM and LR": tasks.simple,
         "undrift": tasks.take("undrift"),
         "5 labels asked": tasks.take_most("updated-asked-5"),
-        "30 random labels": tasks.take_most("updated-30"),
     }
-    note = "The better of two is chosen on each task by its test error, which favours it."
-    return _write("kind of text", columns, _list_by_part(tasks, columns), f"{LR} {note} {_DRAWS}")
+    gaps = columns["undrift"] - columns["better of SVM and LR"]
+    means, bounds = tasks.reduce(gaps), tasks.bound(gaps)
+    rows = _list_by_part(tasks, columns)
+    for row in rows:
+        row.insert(4, f"{format_points(means[row[0]], '+.1f')} ± {format_points(bounds[row[0]]) or '?'}")
+    names = list(columns)
+    names.insert(2, "difference")
+    note = "The better is chosen on each task by its test error, which favours it."
+    return _write("kind of text", dict.fromkeys(names), rows, f"{LR} {note} {_DRAWS} {_BOUNDS}")
 
 
 def readme_table(tasks: Tasks) -> str | None:
@@ -132,7 +160,7 @@ def readme_table(tasks: Tasks) -> str | None:
         "undrift": tasks.take("undrift"),
         "after 5 labels": tasks.take_most("updated-asked-5"),
     }
-    rows = [row for row in _list_by_part(tasks, columns) if row[0] not in (OUTSIDE, ALL, WRITTEN)]
+    rows = [row for row in _list_by_part(tasks, columns) if row[0] not in (OUTSIDE, ALL)]
     return _write("kind of text, wrong in %", columns, rows)
 
 
@@ -205,10 +233,14 @@ def _list_by_family(tasks: Tasks, columns: Mapping[str, pd.Series]) -> list[list
     """Return a row of cells for every family, in the order of their names."""
     rows = []
     for family, own in sorted(tasks.about.groupby("family"), key=lambda item: str(item[0]).lower()):
-        mark = " (control)" if family in CONTROLS else ""
         cells = [format_points(values[own.index].mean()) for values in columns.values()]
-        rows.append([f"{family}{mark}", str(len(own)), *cells])
+        rows.append([name_family(family), str(len(own)), *cells])
     return rows
+
+
+def name_family(family: object) -> str:
+    """Return the name of a family, with a mark where it is a control."""
+    return f"{family} (control)" if family in CONTROLS else str(family)
 
 
 def kinds_methods_table(tasks: Tasks) -> str | None:
@@ -220,7 +252,9 @@ def kinds_methods_table(tasks: Tasks) -> str | None:
         errors = tasks.take(name)
         lines[name] = errors.where(errors.notna().groupby(group).transform("mean") >= MOST)
     note = f"{LR} A cell is empty where a method lacks a tenth of the tasks."
-    return _write("method", None, _list_by_group(tasks, lines), note)
+    return _write(
+        "method", None, _list_by_group(tasks, lines), "\n".join([note, *list_stamps(tasks.records)])
+    )
 
 
 def kinds_labels_table(tasks: Tasks) -> str | None:
@@ -285,6 +319,7 @@ def find_harm(tasks: Tasks, errors: pd.Series) -> pd.Series:
     return (gap > MUCH + 1e-9).astype(float).where(gap.notna())
 
 
+_BOUNDS = "± two standard errors, a family as one observation, in reviews a target."
 _DRAWS = "Errors with labels are of the rows without one, means of three draws."
 COMPARE = (
     "readme",

@@ -64,6 +64,7 @@ class Experiment:
     method: str
     error: float | None = None
     time: str = ""
+    n_tasks: int = 12
 
 
 TIMES = tuple(Published(**table) for table in _DATA["times"])

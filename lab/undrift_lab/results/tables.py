@@ -172,7 +172,9 @@ def distance_table(distances: pd.DataFrame, failed: Sequence[Record] = ()) -> st
             f"{r[name]:.3f} ({r[name + '_low']:.3f} to {r[name + '_high']:.3f})"
             for name in ("distance_before", "distance_after")
         )
-        rows.append([f"{r['source']}, {r['target']}", before, after, "yes" if r["grows"] else "no"])
+        is_apart = r["distance_after_low"] > r["distance_before_high"]
+        grows = "yes" if is_apart else "yes, intervals overlap" if r["grows"] else "no"
+        rows.append([f"{r['source']}, {r['target']}", before, after, grows])
     notes = dict.fromkeys(
         f"Of each domain {about['n_rows']:,} rows, evenly spaced, are told apart: before, by presence of "
         f"terms; after, by that and {about['n_layers']} layers, learnt from all rows at noise "
@@ -180,6 +182,12 @@ def distance_table(distances: pd.DataFrame, failed: Sequence[Record] = ()) -> st
         for about in distances["params"].dropna()
     )
     return write_table(["domains", "before", "after", "grows"], rows, 1, *notes, *list_reasons(failed))
+
+
+def say_grown(distances: pd.DataFrame) -> str:
+    """Say for how many pairs of domains the distance grows, and for how many the intervals are apart."""
+    n_apart = int((distances["distance_after_low"] > distances["distance_before_high"]).sum())
+    return f"{int(distances['grows'].sum())} of {len(distances)} pairs, beyond the intervals for {n_apart}"
 
 
 def published_table(frame: pd.DataFrame) -> str:
@@ -206,10 +214,14 @@ def experiments_table(frame: pd.DataFrame, distances: pd.DataFrame, methods: Seq
             continue
         own = Where(said.plan, said.variant, said.method).of(frame)
         of_gpu = own[own["machine"].fillna("").str.contains(GPU) & (own["variant"] != "files")]
-        time = format_number(mean_over_tasks(of_gpu, "represent_seconds") or None, "{:.2g} s")
+        seconds = mean_over_tasks(of_gpu, "represent_seconds") or None
+        form = "{:.0f} s" if seconds and seconds >= 10 else "{:.2g} s"
+        time = format_number(seconds, form) or ("not measured" if said.time else "")
         here = format_points(mean_over_tasks(own)) or "not measured"
+        n_tasks = own["task"].nunique()
+        here += f" ({n_tasks} of {said.n_tasks} tasks)" if 0 < n_tasks < said.n_tasks else ""
         rows.append([said.text, said.method, format_number(said.error, "{:.1f}"), here, said.time, time])
     if len(distances):
-        grown = f"grows for {int(distances['grows'].sum())} of {len(distances)} pairs"
+        grown = f"grows for {say_grown(distances)}"
         rows.append(["proxy A-distance", "msda-5", "grows", grown, "", ""])
     return write_table(["experiment", "method", "paper, %", "here, %", "paper, time", "here, time"], rows, 2)
