@@ -18,7 +18,19 @@ from sklearn.svm import LinearSVC
 from .core import Rows
 from .errors import write_shares
 from .inputs import spell_label
-from .method import ExpectedError, Name, ReadingFacts, Readings, TargetResults
+from .method import (
+    MOST_STORIES,
+    MUCH_DISAGREEMENT,
+    ExpectedError,
+    Name,
+    ReadingFacts,
+    Readings,
+    TargetResults,
+    describe_torn,
+    is_open,
+    list_heard,
+    measure_disagreement,
+)
 
 MOST_LABELS = 10  # that a line names
 WIDE_INTERVAL = 0.3  # of a share: from here on its middle says little
@@ -505,6 +517,35 @@ def pick_shares(readings: Readings) -> list[dict[Hashable, float]]:
     spans = {label: np.ptp([mix[label] for mix in shares]) for label in labels}
     widest = sorted(labels, key=lambda label: -spans[label])[:MOST_TOLD]
     return [{label: mix[label] for label in labels if label in widest} for mix in shares]
+
+
+def describe_readings(readings: Readings, file: str, fitted: str | None = None) -> Iterator[str]:
+    """Say which class shares follow from every story, where the readings of a file differ.
+
+    The stories are of the target of the fit, which `fitted` names if the file is another one.
+    """
+    if not is_open(readings):
+        return
+    share, heard = measure_disagreement(readings), list_heard(readings)
+    told = pick_shares(heard[:MOST_STORIES])
+    n_classes = len(heard[0]["shares"])
+    rest = f" Of {n_classes} classes these differ most:" if n_classes > len(told[0]) else ""
+    what = "its class shares" if share > MUCH_DISAGREEMENT else f"the share of {describe_torn(readings)}"
+    yield (
+        f"The text of {file} alone does not tell {what}: readings differ on up to {share:.0%} of the "
+        f"rows.{rest}"
+    )
+    condition = f"if this holds of {fitted}" if fitted and fitted != file else "if"
+    for reading, shares in zip(heard, told, strict=False):
+        yield f"- {list_shares(shares)}, {condition}: {reading['story']}"
+
+
+def name_winner(readings: Readings) -> str:
+    """Say which story has most votes, and how many; nothing without readings."""
+    if not readings:
+        return ""
+    winner = max(readings, key=lambda each: each["weight"])
+    return f"Most likely ({winner['weight']:.0%} of the votes): {winner['story']}"
 
 
 def write_class(label: object) -> str:

@@ -11,7 +11,7 @@ from tests.helpers.exact import FewAnchors
 from tests.helpers.review_files import build_adapter, read_csv, write_csv
 from undrift import MSDAClassifier, TermVectorizer
 from undrift.app.adapt import run_adapt
-from undrift.app.domains import unify_labels
+from undrift.app.classes import spell_alike
 from undrift.app.job import AdaptJob
 from undrift.app.tables import TableError
 from undrift.text import tokens
@@ -227,9 +227,10 @@ def test_numbers_and_texts_of_one_label_are_equal(tmp_path, reviews):
         ([True, 2], ["True", "2"]),
     ],
 )
-def test_labels_become_unify_labels(labels, expected):
-    assert unify_labels(labels) == expected
-    assert [type(label) for label in unify_labels(labels)] == [type(label) for label in expected]
+def test_labels_get_one_spelling(labels, expected):
+    spelt, rewritten, notes = spell_alike(labels)
+    assert (spelt, rewritten, notes) == (expected, {}, [])
+    assert [type(label) for label in spelt] == [type(label) for label in expected]
 
 
 def test_every_stage_is_shown(files, tmp_path):

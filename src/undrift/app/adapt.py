@@ -9,31 +9,23 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from sklearn.base import clone
 
-from ..core import Rows as Matrix
-from ..errors import record_warnings, warn
+from ..errors import count, record_warnings, warn
 from ..inputs import gather_rows, spell_label
 from ..method import MSDAClassifier
 from ..persist import choose_bits, measure_parts, save_model
 from ..results import Comparison, Label, Target, fitted_svm
 from ..text import N_TERMS, TextAdapter
 from . import terminal
+from .classes import check_labels, list_classes, match_shares, merge_labels
 from .distill import DistilledFile, distill_domains
-from .domains import (
-    check_job,
-    check_labels,
-    check_merges,
-    check_texts,
-    list_classes,
-    match_shares,
-    merge_labels,
-    settle_text,
-)
+from .domains import check_job, check_texts, settle_text
 from .drift import describe_target
 from .job import AdaptJob, ShowStage, Summary, ignore_stage
 from .labels import TrainingLabels, attach_labels, cross_fit, gather_labels, learn_labels, read_teacher
@@ -41,21 +33,22 @@ from .options import parse_settings
 from .predictions import list_added
 from .rows import LocalRows
 from .summary import (
+    DIFFERENT,
     AdaptSummary,
     DrySummary,
     FileRows,
     ModelFile,
     TargetSummary,
-    keep_warnings,
     list_doubts,
     list_notes,
-    summarize_teacher,
 )
-from .tables import join_kinds, with_added
+from .tables import TableError, join_kinds, with_added
+from .teacher import summarize_teacher
 
 if TYPE_CHECKING:
     from ..report import Report
 
+LEAST_TARGET = 30  # rows of a target below which a fit is refused
 CHECKED_ROWS = 200  # target rows whose predictions fewer bits of a weight must not change
 
 
@@ -95,8 +88,11 @@ def run_adapt(job: AdaptJob, adapter: TextAdapter, show_stage: ShowStage = ignor
         job = settle_text(job)
         with open_job(job, adapter, show_stage) as rows:
             summary = predict_rows(job, adapter, rows)
-    kept, seconds = keep_warnings(caught, summary.targets), round(time.perf_counter() - start, 2)
-    summary = replace(summary, warnings=kept, seconds=seconds)
+    dropped = {DIFFERENT}  # stories are told instead
+    if all(target.errors and target.errors.gain.answer == "yes" for target in summary.targets):
+        dropped.add("far-apart")  # labels show that adaptation helped
+    kept = list(dict.fromkeys(str(warning) for warning in caught if warning.code not in dropped))
+    summary = replace(summary, warnings=kept, seconds=round(time.perf_counter() - start, 2))
     if job.report is not None:
         show_stage("writing the report", None)
         report_run(adapter, rows, summary).save(job.report)
@@ -123,15 +119,18 @@ def settle_rows(job: AdaptJob, rows: LocalRows) -> tuple[list[Label | None], lis
     """
     check_texts(rows.sources, job.text, "--text")
     check_texts(rows.targets, job.target_text, "--target-text" if job.sources else "--text")
-    taught = [replace(t, labels=t.cells[job.teacher]) for t in rows.targets] if job.teacher else []
-    notes = check_merges(job.merges, [*rows.sources, *taught])
-    columns = [job.label, job.target_label, job.teacher]
-    rows.sources, rows.targets, taught = (
-        [merge_labels(domain, columns, job.merges) for domain in domains]
-        for domains in (rows.sources, rows.targets, taught)
-    )
+    n_sources, columns = len(rows.sources), [job.label, job.target_label, job.teacher]
+    merged, notes = merge_labels([*rows.sources, *rows.targets], columns, job.merges)
+    rows.sources, rows.targets = merged[:n_sources], merged[n_sources:]
+    given = [source.labels or [] for source in rows.sources] or [t.cells[job.teacher] for t in rows.targets]
     files, column = (job.sources, job.label) if job.sources else (job.targets, job.teacher)
-    labels, rewritten, tidied = check_labels(files, column or "", rows.sources or taught, rows.targets)
+    labels, rewritten, tidied = check_labels(files, column or "", [*chain.from_iterable(given)])
+    for target in rows.targets:
+        if target.n_rows < LEAST_TARGET:
+            raise TableError(
+                f"{target.path} has {count(target.n_rows, 'row')}; a target needs at least {LEAST_TARGET}: "
+                "add unlabelled rows of the same kind, or predict them with a saved model"
+            )
     rows.targets = [
         t if t.labels is None else replace(t, labels=[rewritten.get(label, label) for label in t.labels])
         for t in rows.targets
@@ -223,7 +222,7 @@ def predict_rows(job: AdaptJob, adapter: TextAdapter, rows: LocalRows) -> AdaptS
             )
             for i, target in enumerate(rows.targets)
         ]
-        model_file, distilled = _save_models(job, adapter, rows)
+        model_file, distilled = save_models(job, adapter, rows)
     return AdaptSummary(
         sources=[FileRows.of(source) for source in rows.sources],
         targets=targets,
@@ -250,7 +249,7 @@ def predict_rows(job: AdaptJob, adapter: TextAdapter, rows: LocalRows) -> AdaptS
     )
 
 
-def _save_models(
+def save_models(
     job: AdaptJob, adapter: TextAdapter, rows: LocalRows
 ) -> tuple[ModelFile | None, DistilledFile | None]:
     """Save the model and a distilled one, where they are asked for."""
@@ -262,31 +261,22 @@ def _save_models(
     columns = {"text_columns": list(job.target_text), "source_columns": list(job.text)}
     adapter.remember(**merges, **columns, references=references)
     model_file = distilled_file = None
-    if job.model is not None:
-        model_file = _save_adapter(adapter, job.model, rows)
+    if job.model is not None:  # with the fewest bits that change no prediction of a sample
+        n_each, rng = -(-CHECKED_ROWS // len(rows.targets)), np.random.default_rng
+        samples = {
+            target.name: gather_rows(X[np.sort(rng(0).permutation(X.shape[0])[:n_each])])
+            for target, X in zip(rows.targets, rows.target_rows, strict=True)
+        }
+        bits, n_checked = choose_bits(adapter.classifier_, samples), sum(X.shape[0] for X in samples.values())
+        rows.show_stage("saving the model", None)
+        save_model(adapter, job.model, updatable=job.updatable, bits=bits)
+        model_file = ModelFile(job.model.stat().st_size, measure_parts(job.model), bits, n_checked)
     if job.distilled is not None:
         rows.show_stage("distilling", None)
         distilled = distill_domains(adapter, rows.targets)
         save_model(distilled, job.distilled)
         distilled_file = DistilledFile.of(distilled, job.distilled)
     return model_file, distilled_file
-
-
-def _save_adapter(adapter: TextAdapter, path: Path, rows: LocalRows) -> ModelFile:
-    """Save a model, with the fewest bits that change no prediction of a sample."""
-    n_each = -(-CHECKED_ROWS // len(rows.targets))
-    targets = zip(rows.targets, rows.target_rows, strict=True)
-    samples = {target.name: sample_rows(target_rows, n_each) for target, target_rows in targets}
-    bits = choose_bits(adapter.classifier_, samples)
-    rows.show_stage("saving the model", None)
-    save_model(adapter, path, updatable=rows.job.updatable, bits=bits)
-    n_checked = sum(X.shape[0] for X in samples.values())
-    return ModelFile(path.stat().st_size, measure_parts(path), bits, n_checked)
-
-
-def sample_rows(X: Matrix, n_rows: int) -> Matrix:
-    """Draw rows that stand for all, without replacement; those on a cluster are brought here."""
-    return gather_rows(X[np.sort(np.random.default_rng(0).permutation(X.shape[0])[:n_rows])])
 
 
 def score_targets(

@@ -1,36 +1,29 @@
-"""Files of a job, read as domains; labels and outputs, checked before the work starts."""
+"""Files of a job, read as domains; texts and outputs, checked before the work starts."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from functools import cached_property
-from itertools import chain, combinations
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import UndriftError, count, warn
-from ..inputs import spell_label
-from ..method import check_shares
-from ..results import Label
 from ..text import hash_text
 from .job import AdaptJob, ShowStage
 from .options import Reading
 from .streams import StreamPath
 from .tables import (
-    Style,
     Table,
     TableError,
     check_file,
     check_table,
-    common_delimiter,
     list_texts,
     list_values,
     open_table,
@@ -38,11 +31,7 @@ from .tables import (
 )
 
 MISSING = ("", "nan", "<na>")  # cells without a label, in small letters: as pandas writes them as text
-WHOLE_NUMBER = re.compile(r"0|-?[1-9]\d{0,17}")  # that fits 64 bits
-RARE_CLASS = 0.05  # share of another class's labels below which a similar name may be a typo
-LEAST_LABELLED, LEAST_TARGET = 20, 30  # rows below which a fit is refused
 TEXT_WORDS = 3  # mean number of words from which a column counts as text
-NO_NAMES = ("n/a", "n.a.", "na", "null", "none", "-", "--", "?", "missing", "unknown")  # of a class
 MANY_EMPTY = 0.5  # share of rows without a text from which that is said
 TEXT_LENGTH = 20  # mean number of characters from which it does where words are not separated
 
@@ -111,11 +100,6 @@ def open_rows(
         sheet=reading.sheet,
         skip_bad=reading.skip_bad,
     )
-
-
-def style_of(reading: Reading, tables: Sequence[Table]) -> Style:
-    """Return how the rows of these tables are written as CSV: with their own delimiter."""
-    return Style(common_delimiter(table.delimiter for table in tables), reading.safe_cells)
 
 
 def read_domains(
@@ -205,125 +189,6 @@ def parse_label(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else str(value)
 
 
-def merge_labels(domain: JobDomain, columns: Sequence[str | None], merges: Mapping[str, str]) -> JobDomain:
-    """Return a domain with the labels in some columns joined into classes."""
-
-    def merge(labels: list[Any]) -> list[Any]:
-        return [label if label is None else merges.get(spell_label(label), label) for label in labels]
-
-    cells = {name: merge(each) if name in columns else each for name, each in domain.cells.items()}
-    return replace(domain, labels=None if domain.labels is None else merge(domain.labels), cells=cells)
-
-
-def check_merges(merges: Mapping[str, str], domains: Sequence[JobDomain]) -> list[str]:
-    """Refuse labels to join that no row has; return a note on the classes."""
-    found = {spell_label(label) for each in domains for label in each.labels or [] if label is not None}
-    unknown = [label for label in merges if label not in found]
-    if unknown:
-        listed = ", ".join(sorted(found)[:10])
-        raise UndriftError(f"--merge: no row has the label {unknown[0]!r}; the labels are {listed}")
-    names = dict.fromkeys(merges.values())
-    joined = (f"{', '.join(label for label in merges if merges[label] == name)} = {name}" for name in names)
-    return [f"labels joined: {'; '.join(joined)}"] if merges else []
-
-
-def unify_labels(labels: Sequence[Any]) -> list[Any]:
-    """Return labels in one spelling: all whole numbers, or all text; None stays.
-
-    Whole numbers of a text file are numbers too, and 1.0 becomes 1. Where numbers and text are mixed, all
-    become text.
-    """
-    if {type(label) for label in labels if label is not None} == {bool}:
-        return list(labels)
-    spelt = [None if label is None else spell_label(label) for label in labels]
-    if all(text is None or WHOLE_NUMBER.fullmatch(text) for text in spelt):
-        return [None if text is None else int(text) for text in spelt]
-    return spelt
-
-
-def list_classes(labels: Iterable[Label | None]) -> list[Label]:
-    """Return the classes among labels of one spelling, in order."""
-
-    def place(label: Label) -> tuple[float, str]:
-        return (0.0, label) if isinstance(label, str) else (label, "")
-
-    return sorted({label for label in labels if label is not None}, key=place)
-
-
-def tidy_labels(labels: Sequence[Any]) -> tuple[dict[Any, Any], list[str]]:
-    """Return the spelling that replaces each label, and a note on labels that differ in case or spaces."""
-    counts = Counter(label for label in labels if isinstance(label, str))
-    spellings: dict[str, list[str]] = {}
-    for label, _ in counts.most_common():
-        spellings.setdefault(" ".join(label.split()).casefold(), []).append(label)
-    several = [names for names in spellings.values() if len(names) > 1]
-    shown = "; ".join(", ".join(f"{name!r} ({counts[name]:,})" for name in names) for names in several[:3])
-    notes = [f"labels that differ in case or spaces alone count as one: {shown}"] if several else []
-    return {name: names[0] for names in several for name in names}, notes
-
-
-def warn_of_similar(counts: Counter[Any]) -> None:
-    """Warn of two classes that look like two spellings of one: a name and its beginning, or a rare typo."""
-    names = sorted(label for label, _ in counts.most_common(50) if isinstance(label, str))
-    pairs = [
-        f"{first!r} ({counts[first]:,}) and {second!r} ({counts[second]:,})"
-        for first, second in combinations(names, 2)
-        if _is_beginning(first, second) or _is_typo(first, second, counts)
-    ]
-    if pairs:
-        shown = "; ".join(pairs[:3])
-        warn(f"labels that look alike count as two classes: {shown}. If they are one class, spell them alike")
-
-
-def _is_beginning(first: str, second: str) -> bool:
-    """Tell whether a name is the beginning of another, as in neg and negative, or in 5 and 5 stars."""
-    is_short = len(first) >= 3 and first[-1].isalpha() and second.casefold().startswith(first.casefold())
-    return is_short or (first.isdigit() and second.startswith(f"{first} "))
-
-
-def _is_typo(first: str, second: str, counts: Counter[Any]) -> bool:
-    """Tell whether a rare name has nearly the letters of a frequent one; digits make another name."""
-    few, many = sorted((counts[first], counts[second]))
-    digits = [[letter for letter in name if letter.isdigit()] for name in (first, second)]
-    is_rare = few < RARE_CLASS * many and digits[0] == digits[1]
-    return is_rare and SequenceMatcher(None, first, second).ratio() > 0.85
-
-
-def check_labels(
-    files: Sequence[Path], column: str, sources: Sequence[JobDomain], targets: Sequence[JobDomain]
-) -> tuple[list[Any], dict[Any, Any], list[str]]:
-    """Return the labels of all source rows, file by file, None for rows without.
-
-    Also the spellings that were replaced, and notes on them. Refuses labels that make no classes, and files
-    of too few rows to learn from.
-    """
-    labels = unify_labels(list(chain.from_iterable(source.labels or [] for source in sources)))
-    rewritten, notes = tidy_labels(labels)
-    labels = [rewritten.get(label, label) for label in labels]
-    counts = Counter(label for label in labels if label is not None)
-    n_labels, fault = counts.total(), None
-    if len(counts) < 2:
-        what = f"the label {next(iter(counts))!r} alone" if counts else "no label"
-        fault = f"has {what}; at least two classes are needed"
-    elif len(counts) > max(50, n_labels / 2):
-        fault = f"has {len(counts):,} different labels in {n_labels:,} rows; is it the column of labels?"
-    elif n_labels < LEAST_LABELLED:
-        fault = f"has {count(n_labels, 'label')}; at least {LEAST_LABELLED} are needed: label more rows"
-    if fault:
-        raise TableError(f"{', '.join(map(str, files))}: column {column!r} {fault}")
-    warn_of_similar(counts)
-    for name in [label for label in counts if str(label).casefold() in NO_NAMES]:
-        what = f"column {column!r}: the label {name!r} ({count(counts[name], 'row')}) counts as a class"
-        warn(f"{what}: if these rows have no label, leave their cells empty")
-    for target in targets:
-        if target.n_rows < LEAST_TARGET:
-            raise TableError(
-                f"{target.path} has {count(target.n_rows, 'row')}; a target needs at least {LEAST_TARGET}: "
-                "add unlabelled rows of the same kind, or predict them with a saved model"
-            )
-    return labels, rewritten, notes
-
-
 def check_texts(domains: Sequence[JobDomain], text: Sequence[str], option: str) -> None:
     """Refuse files without any text in the columns of the text; warn where half of the rows have none."""
     for domain in domains:
@@ -357,27 +222,6 @@ def name_domains(paths: Sequence[Path]) -> list[str]:
     """Name every target as the column `domain` does: its file name, or its path where two share a name."""
     names = [path.name for path in paths]
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
-
-
-def match_shares(job: AdaptJob, classes: Sequence[Any]) -> dict[str, dict[Any, float]] | Literal["source"]:
-    """Return the class shares that the job is given, by target and class: 1, 1.0 and "1" are the same class.
-
-    Refuses shares that do not sum to one, are negative, or name other classes.
-    """
-    if job.target_shares == "source":
-        return "source"
-    names = {spell_label(label): label for label in classes} | {str(label): label for label in classes}
-    matched = []
-    for given in job.target_shares:
-        labels = [names.get(str(name), names.get(spell_label(name), name)) for name in given]
-        matched.append(dict(zip(labels, given.values(), strict=True)))
-    matched *= len(job.targets) if len(matched) == 1 else 1
-    shares = dict(zip(name_domains(job.targets), matched, strict=True))
-    try:
-        check_shares(shares, np.array(classes, dtype=object), list(shares))
-    except ValueError as error:
-        raise TableError(f"--{str(error).replace('_', '-', 1)}") from None
-    return shares
 
 
 def check_job(job: AdaptJob) -> None:

@@ -6,8 +6,10 @@ repeated into the value of the field.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -29,6 +31,25 @@ class Summary(NamedTuple):
 
     facts: Mapping[str, Any]
     lines: Sequence[str]
+
+
+class Facts:
+    """Facts of a dataclass, ready for JSON; a field that is None by default is left out where it is None."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return them."""
+        known = {each: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        given = {each.name: v for each, v in known.items() if v is not None or each.default is not None}
+        return dict(json.loads(json.dumps(given, default=_to_plain)))
+
+
+def _to_plain(value: object) -> object:
+    """Return a part of facts in a form that JSON knows."""
+    if isinstance(value, Facts):
+        return value.to_dict()
+    if isinstance(value, PathLike):
+        return str(value)
+    return asdict(value)  # type: ignore[call-overload]
 
 
 def option(

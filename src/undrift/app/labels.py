@@ -21,7 +21,8 @@ from ..errors import count, warn
 from ..inputs import gather_rows, spell_label
 from ..method import MSDAClassifier, list_row_keys
 from ..text import hash_text
-from .domains import JobDomain, check_labels, open_rows, parse_label
+from .classes import check_labels
+from .domains import JobDomain, open_rows, parse_label
 from .job import AdaptJob
 from .tables import Table, TableError, write_text
 
@@ -162,8 +163,7 @@ def _match_labels(target: JobDomain, given: dict[int, GivenLabel], source_keys: 
 
 def read_teacher(job: AdaptJob, target: JobDomain, classes: Sequence[Any]) -> dict[str, list[Any]]:
     """Return a teacher's labels, spelt like the classes, and confidences, by parameters of `fit`."""
-    taught = replace(target, labels=target.cells[job.teacher])
-    answers = check_labels([target.path], job.teacher or "", [taught], [])[0]
+    answers = check_labels([target.path], job.teacher or "", target.cells[job.teacher])[0]
     names = {_fold(label): label for label in classes}
     for i, answer in enumerate(answers, start=1):
         if answer is not None and _fold(answer) not in names:

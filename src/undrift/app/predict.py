@@ -12,17 +12,27 @@ from ..core import Rows as Matrix
 from ..errors import count, warn
 from ..method import MSDAClassifier, Readings, is_open
 from ..persist import load_text_model
-from ..results import MOST_TOLD, Batch, Counts, Target, list_shares, spell_readings, tabulate_shares
-from .domains import name_domains, open_rows, refuse_overwriting, style_of
+from ..results import (
+    MOST_TOLD,
+    Batch,
+    Counts,
+    Target,
+    describe_readings,
+    list_shares,
+    spell_readings,
+    tabulate_shares,
+)
+from .domains import name_domains, open_rows, refuse_overwriting
 from .drift import N_BATCH, check_drift, find_class_directions, find_reference
 from .job import PredictJob, ShowStage, Summary, ignore_stage
 from .labels import key_rows
 from .models import TextModel, open_model, suggest
 from .predictions import Classifier, list_added, predict_rows
-from .stories import tell_stories
 from .tables import (
+    Style,
     Table,
     check_file,
+    common_delimiter,
     is_pattern,
     join_kinds,
     list_texts,
@@ -54,7 +64,8 @@ def run_predict(job: PredictJob, show_stage: ShowStage = ignore_stage) -> Summar
     added = list_added(job, model.classes_.tolist(), has_file=is_pattern(job.input), has_known_terms=True)
     kinds = with_added(job.input, join_kinds(table.kinds for table in tables), added)
     predictor = Predictor(job, model, target, text, list(added), show_stage)
-    with write_table(job.out, kinds, style_of(job.reading, tables)) as write:
+    style = Style(common_delimiter(table.delimiter for table in tables), job.reading.safe_cells)
+    with write_table(job.out, kinds, style) as write:
         batches = [predictor.predict_batch(name, batch, write) for name, batch in files.items()]
         if not any(batch.counts.rows for batch in batches):
             tables[0].require_rows()
@@ -215,7 +226,7 @@ def describe_predict(
         else:
             estimated = list_shares(known.shares, known.intervals)
             yield f"{said} Class shares of these rows: {estimated}{error and f'; {error}'}."
-        yield from tell_stories(known.readings, batch.name, target)
+        yield from describe_readings(known.readings, batch.name, target)
     yield f"Wrote {', '.join(describe_file(str(path)) for path in (job.out, job.report) if path)}."
     if is_one and batches[0].reason is None and is_open(batches[0].known.readings):
         yield "Next: answer five questions, which decide between the readings:"

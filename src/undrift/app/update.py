@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import count, warn
 from ..method import N_QUESTIONS, MSDAClassifier
 from ..persist import save_model
-from ..results import Comparison, Score, Target, list_shares
+from ..results import Comparison, Score, Target, list_shares, name_winner
 from ..text import TextAdapter
 from .domains import open_rows, read_domains, refuse_overwriting
 from .drift import describe_target
@@ -27,7 +27,6 @@ from .labels import (
     read_labels,
 )
 from .models import load_updatable, open_model, suggest
-from .stories import name_winner
 from .tables import TableError
 from .terminal import describe_file
 

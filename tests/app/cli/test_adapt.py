@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from tests.helpers.commands import ADAPT, change_options, check_refused
 from tests.helpers.review_files import read_csv, write_csv
 from undrift import load_model, save_model
-from undrift.app.domains import warn_of_similar
+from undrift.app.classes import warn_of_similar
 from undrift.app.summary import AdaptSummary, FileRows, TargetSummary
 from undrift.results import Comparison, Score, Target
 

@@ -1,7 +1,7 @@
 """Stories are told where readings that have votes differ, and the class shares of each come first."""
 
-from undrift.app.stories import name_winner, tell_stories
 from undrift.method import is_open, measure_disagreement
+from undrift.results import describe_readings, name_winner
 
 
 def read(name, weight, agreement, negative=0.5):
@@ -20,20 +20,22 @@ APART = [read("a", 0.35, 0.8, 0.12), read("b", 0.6, 0.95), read("c", 0.05, 0.2)]
 
 def test_readings_without_votes_do_not_open_a_question():
     assert not is_open(ALIKE)
-    assert list(tell_stories(ALIKE, "kitchen.csv")) == []
+    assert list(describe_readings(ALIKE, "kitchen.csv")) == []
     assert not is_open([])
     assert round(measure_disagreement(APART), 6) == 0.2
 
 
 def test_the_stories_that_are_heard_are_told_with_their_class_shares():
-    assert list(tell_stories(APART, "kitchen.csv")) == [
+    assert list(describe_readings(APART, "kitchen.csv")) == [
         "The text of kitchen.csv alone does not tell its class shares: "
         "readings differ on up to 20% of the rows.",
         "- negative 50.0%, positive 50.0%, if: The story of b.",
         "- negative 12.0%, positive 88.0%, if: The story of a.",
     ]
-    assert list(tell_stories(APART, "kitchen.csv", "kitchen.csv")) == list(tell_stories(APART, "kitchen.csv"))
-    later = list(tell_stories(APART, "june.csv", "kitchen.csv"))  # of which the stories are not
+    assert list(describe_readings(APART, "kitchen.csv", "kitchen.csv")) == list(
+        describe_readings(APART, "kitchen.csv")
+    )
+    later = list(describe_readings(APART, "june.csv", "kitchen.csv"))  # of which the stories are not
     assert later[1] == "- negative 50.0%, positive 50.0%, if this holds of kitchen.csv: The story of b."
     assert name_winner(APART) == "Most likely (60% of the votes): The story of b."
     assert name_winner([]) == ""
@@ -48,7 +50,7 @@ def test_of_many_classes_a_story_names_those_that_the_stories_differ_on():
         {"name": str(i), "story": "A story.", "weight": 0.3, "shares": shares, "agreement": 0.8}
         for i, shares in enumerate((first, second, third))
     ]
-    head, *lines = tell_stories(told, "kitchen.csv")
+    head, *lines = describe_readings(told, "kitchen.csv")
     assert head.endswith("on up to 20% of the rows. Of 10 classes these differ most:")
     classes = ["class0", "class3", "class7", "class8", "class9"]
     assert (
@@ -65,7 +67,7 @@ def test_no_average_hides_a_class_that_readings_see_very_differently():
     """They agree on 97% of the rows; of complaints one sees three times as many as the other."""
     torn = [see(0.5, bug=0.62, wish=0.36, complaint=0.02), see(0.5, bug=0.60, wish=0.34, complaint=0.06)]
     assert is_open(torn)
-    head, *lines = tell_stories(torn, "may.csv")
+    head, *lines = describe_readings(torn, "may.csv")
     assert head == (
         "The text of may.csv alone does not tell the share of complaint (2% to 6%): "
         "readings differ on up to 3% of the rows."
