@@ -453,7 +453,7 @@ def measure_classes(
         for name, of in (("precision", codes == k), ("recall", truth == k)):
             rate, ends = found[name], None
             if isinstance(rate, float):
-                ends = error_interval(rate, count_effective(weight[of]))
+                ends = error_interval(rate, weight[of].sum() ** 2 / np.sum(weight[of] ** 2))  # Kish's formula
             found[f"{name}_interval"] = ends
         rates[label] = {"n": int((truth == k).sum()), **found}
     return rates
@@ -465,11 +465,6 @@ def confuse_labels(
     """Return the shares of labelled rows by true and predicted class, as `confuse` does."""
     known = (truth[:, None] == np.arange(len(classes) + 1)) * weight[:, None]
     return confuse(known, codes)
-
-
-def count_effective(weight: np.ndarray) -> float:
-    """Return how many rows of equal weight tell as much, by Kish's formula."""
-    return float(weight.sum() ** 2 / np.sum(weight**2))
 
 
 def list_mistakes(confusion: np.ndarray, classes: Sequence[str], most: int) -> list[Mistake]:

@@ -40,10 +40,17 @@ def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> Summary:
     show_stage("choosing rows", None)
     if job.purpose == "source":
         rows, known, n_rows = _find_suspects(adapter, file.documents, job)
-        n_questions, lines = 0, _describe_suspects(job, len(rows), n_rows)
+        what = f"{len(rows):,} of {count(n_rows, 'label')} of {job.input}"
+        n_questions, lines = (
+            0,
+            [
+                f"Wrote {job.out}: {what} that the other labels contradict, the most doubtful first.",
+                f"Next: correct those that are wrong in {job.input}, and run undrift adapt again.",
+            ],
+        )
     else:
         rows, weights = adapter.ask(
-            file.documents, job.n, job.purpose, return_weights=True, target=target, random_state=job.seed
+            file.documents, job.n, job.purpose, return_weights=True, target=target, random_state=0
         )
         known = {
             SAMPLED: [ESTIMATE if w else PREDICTIONS for w in weights],
@@ -81,14 +88,6 @@ def _find_suspects(
         "probability": p[rows].max(axis=1).round(3).tolist(),
     }
     return rows, known, n_labels
-
-
-def _describe_suspects(job: AskJob, n_asked: int, n_labels: int) -> list[str]:
-    what = f"{n_asked:,} of {count(n_labels, 'label')} of {job.input}"
-    return [
-        f"Wrote {job.out}: {what} that the other labels contradict, the most doubtful first.",
-        f"Next: correct those that are wrong in {job.input}, and run undrift adapt again.",
-    ]
 
 
 def _describe_questions(job: AskJob, n_asked: int, n_rows: int, n_questions: int) -> list[str]:

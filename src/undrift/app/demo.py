@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 
 from ..datasets import Domain, make_reviews
 from ..explain import top_terms
-from ..text import TextAdapter
 from . import terminal
 from .adapt import build_adapter, show_adapt
 from .job import AdaptJob
@@ -42,19 +40,16 @@ def run_demo(out: Path, command: str | None, *, as_json: bool) -> None:
     )
     adapter = build_adapter(job)
     show_adapt(job, adapter, as_json=as_json)
-    if not as_json:
-        for line in _describe_words(adapter, job):
-            terminal.say(line)
-
-
-def _describe_words(adapter: TextAdapter, job: AdaptJob) -> Iterator[str]:
-    """List words of the target that no labelled review has, and the command that explains one."""
+    if as_json:
+        return
     unseen = top_terms(adapter.classifier_, adapter.terms_, 6, only_new=True)
-    yield f"Words of {TARGET} that no labelled review of {SOURCE} contains, by the label they indicate:"
+    terminal.say(
+        f"Words of {TARGET} that no labelled review of {SOURCE} contains, by the label they indicate:"
+    )
     for label in dict.fromkeys(row["class"] for row in unseen):
-        yield f"  {label}: {', '.join(row['term'] for row in unseen if row['class'] == label)}"
+        terminal.say(f"  {label}: {', '.join(row['term'] for row in unseen if row['class'] == label)}")
     word = next((row["term"] for row in unseen if " " not in row["term"]), "")
-    yield f"Why: undrift explain {job.model} {word}"
+    terminal.say(f"Why: undrift explain {job.model} {word}")
 
 
 def _write_reviews(path: Path, domain: Domain, column: str) -> None:

@@ -301,7 +301,6 @@ class AskJob(ModelJob):
         ),
     ] = "predictions"
     out: Annotated[Path, option("Where the rows are written.", "FILE")]
-    seed: Annotated[int, option("Seed of the random numbers.", "N", RUNNING)] = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -160,16 +160,17 @@ class ClusterRows(LocalRows):
     def read(self) -> None:
         """Let the workers read every file once; choose the vocabulary."""
         job, vectorizer = self.job, self.vectorizer
-        paths = [*job.sources, *job.targets]
-        names = [*name_domains(job.sources), *name_domains(job.targets)]
-        labels = [(job.label,)] * len(job.sources) + [job.target_labels] * len(job.targets)
-        texts = [job.text] * len(job.sources) + [job.target_text] * len(job.targets)
+        needs_keys = job.labels is not None or job.target_label is not None
         option = "--target-text" if job.sources else "--text"
-        options = ["--text"] * len(job.sources) + [option] * len(job.targets)
-        shards = [
-            _list_shards(path, job, text, columns, option)
-            for path, text, columns, option in zip(paths, texts, labels, options, strict=True)
-        ]
+        shards: list[list[Shard]] = []
+        labels: list[str | None] = []  # the column of every domain
+        for paths, text, columns, named in (
+            (job.sources, job.text, (job.label,), "--text"),
+            (job.targets, job.target_text, job.target_labels, option),
+        ):
+            shared = text, list(dict.fromkeys(filter(None, columns))), job.reading, needs_keys, named
+            shards += [[Shard(shard.resolve(), *shared) for shard in shard_paths(path)] for path in paths]
+            labels += [columns[0]] * len(paths)
         every_shard = [shard for domain_shards in shards for shard in domain_shards]
         heads = [list(islice(shard[0].documents(), SAMPLE_DOCUMENTS)) for shard in shards]
         vectorizer.choose_tokens(interleave(heads))
@@ -178,7 +179,9 @@ class ClusterRows(LocalRows):
         rest = iter(surveyed)
         self.shards = shards
         self.surveyed = [[next(rest) for _ in domain_shards] for domain_shards in shards]
-        domains = [_join_shards(*each) for each in zip(paths, names, self.surveyed, labels, strict=True)]
+        files = [*job.sources, *job.targets]
+        names = [*name_domains(job.sources), *name_domains(job.targets)]
+        domains = [_join_shards(*each) for each in zip(files, names, self.surveyed, labels, strict=True)]
         for domain in domains:
             if domain.n_rows == 0:
                 open_rows(domain.path, job.reading).require_rows()
@@ -220,17 +223,7 @@ class ClusterRows(LocalRows):
                 yield i, compute(part)[0], shard.table()
 
 
-def _list_shards(
-    path: Path, job: AdaptJob, text: Sequence[str], labels: Sequence[str | None], option: str
-) -> list[Shard]:
-    needs_keys = job.labels is not None or job.target_label is not None
-    facts = text, list(dict.fromkeys(filter(None, labels))), job.reading, needs_keys, option
-    return [Shard(shard.resolve(), *facts) for shard in shard_paths(path)]
-
-
-def _join_shards(
-    path: Path, name: str, surveyed: Sequence[JobDomain], columns: Sequence[str | None]
-) -> JobDomain:
+def _join_shards(path: Path, name: str, surveyed: Sequence[JobDomain], label: str | None) -> JobDomain:
     """Add up the workers' counts for the shards of a domain."""
     cells = {name: [cell for item in surveyed for cell in item.cells[name]] for name in surveyed[0].cells}
     return JobDomain(
@@ -240,7 +233,7 @@ def _join_shards(
         n_rows=sum(item.n_rows for item in surveyed),
         n_empty=sum(item.n_empty for item in surveyed),
         n_bad=sum(item.n_bad for item in surveyed),
-        labels=cells.get(columns[0]),
+        labels=cells.get(label),
         documents=[document for item in surveyed for document in item.documents],
         stored_keys=[key for item in surveyed for key in item.keys],
         cells=cells,

@@ -7,7 +7,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,12 +58,6 @@ class StageBar:
         self._progress.update(self._task, completed=share or 0, total=total)
 
 
-def show_layers(bar: StageBar, n_done: int, n_layers: int) -> None:
-    """Move the bar to a number of layers; the classifier comes after the last."""
-    is_last = n_done >= n_layers
-    bar("fitting the classifier" if is_last else "learning layers", None if is_last else n_done / n_layers)
-
-
 @contextmanager
 def show_progress() -> Iterator[Progress]:
     """Show progress bars on standard error, with the time left; nothing where that is not a terminal."""
@@ -89,7 +82,13 @@ def run_job(run: Callable[[StageBar], Result]) -> Result:
 
     with record_warnings() as caught, show_progress() as progress:
         bar = StageBar(progress)
-        with follow_steps(partial(show_layers, bar)):
+
+        def show_layers(n_done: int, n_layers: int) -> None:
+            is_last = n_done >= n_layers  # after the last layer comes the classifier
+            stage = "fitting the classifier" if is_last else "learning layers"
+            bar(stage, None if is_last else n_done / n_layers)
+
+        with follow_steps(show_layers):
             result = run(bar)
     for message in dict.fromkeys(map(str, caught)):
         show_warning(message)
