@@ -41,13 +41,11 @@ def run_ask(job: AskJob, show_stage: ShowStage = ignore_stage) -> Summary:
     if job.purpose == "source":
         rows, known, n_rows = _find_suspects(adapter, file.documents, job)
         what = f"{len(rows):,} of {count(n_rows, 'label')} of {job.input}"
-        n_questions, lines = (
-            0,
-            [
-                f"Wrote {job.out}: {what} that the other labels contradict, the most doubtful first.",
-                f"Next: correct those that are wrong in {job.input}, and run undrift adapt again.",
-            ],
-        )
+        n_questions = 0
+        lines = [
+            f"Wrote {job.out}: {what} that the other labels contradict, the most doubtful first.",
+            f"Next: correct those that are wrong in {job.input}, and run undrift adapt again.",
+        ]
     else:
         rows, weights = adapter.ask(
             file.documents, job.n, job.purpose, return_weights=True, target=target, random_state=0
