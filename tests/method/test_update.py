@@ -113,6 +113,20 @@ def test_a_loaded_model_and_its_copies_read_every_row_once(tmp_path):
         assert_array_equal(each.predict_kept(), each.predict(np.vstack([Z, new[:n]])))
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_kept_rows_of_every_target_are_predicted_as_others_where_classes_count_alike(n_classes):
+    X, y, Z, z = make_domains(n_classes=n_classes)
+    uneven = np.concatenate([np.flatnonzero(z == 0), np.flatnonzero(z > 0)[:10]])
+    shares = dict(enumerate([0.94, *[0.06 / (n_classes - 1)] * (n_classes - 1)]))
+    model = make(border="balanced", target_shares={"uneven": shares})
+    model.fit(X, y, {"even": Z, "uneven": Z[uneven]})
+    for name in ("even", "uneven"):
+        rows = model.list_rows(name)
+        assert_array_equal(model.predict_kept(name), model.predict(rows, target=name))
+    likeliest = model.classes_[model.predict_proba(rows, target=name).argmax(axis=1)]
+    assert (model.predict_kept(name) != likeliest).any()
+
+
 def test_a_label_of_a_class_that_the_source_lacks_stops_no_other():
     X, y, Z, z = make_domains(n_classes=3)
     expected, model = (make().fit(X, y, Z) for _ in range(2))
