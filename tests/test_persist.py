@@ -161,6 +161,12 @@ def test_what_cannot_be_saved_is_refused(path, counts):
     assert os.listdir(path.parent) == []
 
 
+def test_an_unknown_number_of_bits_is_refused(path, counts):
+    with pytest.raises(ValueError, match=r"^bits=4 is not known; choose one of 32, 16, 8$"):
+        save_model(MSDA(1).fit(counts), path, bits=4)
+    assert not path.exists()
+
+
 # ------------------------------------------------------------------ atomic
 
 

@@ -81,6 +81,23 @@ def test_methods_say_what_they_take_and_return(cls, name):
         assert re.search(rf"\b{parameter.name}\b", known), parameter
 
 
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_public_object_has_an_example_and_says_what_it_returns(name):
+    """The page shows the docstring of `undrift.explain` above its functions."""
+    value = PUBLIC[name]
+    is_shown = f"automodule:: {value.__module__}\n" in PAGE
+    assert "Examples" in sections_of(inspect.getmodule(value) if is_shown else value)
+    if inspect.isfunction(value) and inspect.signature(value).return_annotation != "None":
+        assert "Returns" in sections_of(value)
+
+
+@pytest.mark.parametrize("cls", filter(inspect.isclass, PUBLIC.values()))
+def test_learnt_attributes_that_are_computed_are_documented_too(cls):
+    for name, _ in inspect.getmembers(cls, lambda member: isinstance(member, property)):
+        if name.endswith("_") and name[0] != "_":
+            assert re.search(rf"\b{name}\b", inspect.getdoc(cls)), name
+
+
 def find_examples(module: object) -> list[doctest.DocTest]:
     return [test for test in doctest.DocTestFinder().find(module) if test.examples]
 

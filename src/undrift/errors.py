@@ -41,6 +41,13 @@ class UndriftWarning(UserWarning):
     """Something worked, but probably not as intended.
 
     Some have a `code`, which names their subject: "far-apart", "unknown-class".
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from undrift import UndriftWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", UndriftWarning)
     """
 
     code = ""

@@ -82,6 +82,10 @@ def reconstruction(stack: MSDA, terms: Sequence[str], term: str, k: int = 10) ->
     `stack` is a fitted MSDA, such as the ``representation_`` of a classifier. The result has ``term``, and
     ``from`` and ``to``, lists of ``(term, weight)`` by decreasing weight. ``from`` is empty for a term that
     is no pivot.
+
+    Returns
+    -------
+    dict
     """
     coef, j = stack.layers_[0].coef, position_of(term, terms)
     outputs = getattr(stack, "pivots_", np.arange(len(terms)))
@@ -153,6 +157,10 @@ def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> Weig
     The result has ``term``, ``n_labelled`` (labelled source rows with the term), and for each output its
     ``class``, ``weight``, the class that it ``favours`` (None if it speaks against one of several),
     ``direct`` weight (of the input block alone) and ``rank`` (1 is the strongest for that class).
+
+    Returns
+    -------
+    dict
     """
     j, weights, labels = position_of(term, terms), effective_weights(classifier), classifier.classes_.tolist()
     direct = _slopes_at_mean(classifier)[1] if isinstance(classifier, MSDAClassifier) else weights
@@ -183,6 +191,10 @@ def top_terms(
 
     With `only_new`, terms that no labelled row has, without stop words: their weight comes from the layers
     alone. Each entry has ``class``, ``term``, ``weight`` and ``n_labelled`` (labelled rows with the term).
+
+    Returns
+    -------
+    list of dict
     """
     weights, features = effective_weights(classifier), np.arange(len(terms))
     if weights.shape[1] == 1:
@@ -211,6 +223,10 @@ def document_terms(
     The effect of a term is exact: the score of the row less its score without the term. Each entry has
     ``term``, ``effect`` on the score of the predicted class, and ``n_labelled``. `target` names the row's
     target, where the classifier has several.
+
+    Returns
+    -------
+    list of dict
     """
     has_layers = isinstance(classifier, MSDAClassifier)
     row = as_array(check_matrix(classifier, x, reset=False) if has_layers else x)

@@ -19,7 +19,7 @@ from copy import copy
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, BinaryIO, TypeAlias, TypeVar, cast
+from typing import Any, BinaryIO, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 import safetensors.numpy
@@ -112,6 +112,8 @@ def save_model(
     2
     """
     check_is_fitted(estimator)
+    if bits not in get_args(Bits):
+        raise ValueError(f"bits={bits!r} is not known; choose one of 32, 16, 8")
     if not updatable:
         estimator = _change_part(estimator, MSDAClassifier, partial(_with, memory_=None))
     estimator = _change_part(estimator, MSDA, partial(_pack_stack, bits=bits))
@@ -207,6 +209,15 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     -------
     MDA, MSDA, MSDAClassifier, TermVectorizer, TextAdapter or DistilledText
         What was saved.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from undrift import MDA, load_model, save_model
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(MDA(noise=0.3).fit([[1.0, 0.0], [0.0, 1.0]]), f"{folder}/layer.safetensors")
+    ...     load_model(f"{folder}/layer.safetensors")
+    MDA(noise=0.3)
     """
     path = Path(path)
     if path.is_dir():

@@ -148,12 +148,17 @@ CLASSES = np.array(["bad", "good"])
             {"garden": {"bad": 0.5, "good": 0.5}},
             " names 'garden', which is not a target; the targets are",
         ),
-        ([0.5, 0.5], r" must be a dict, class -> share, .*; got \[0.5, 0.5\]"),
+        ("Source", r"='Source' is not known; pass 'source', or a dict: class -> share"),
     ],
 )
 def test_shares_that_cannot_be_meant_are_refused_in_one_line(given, message):
-    with pytest.raises((TypeError, ValueError), match=f"^target_shares{message}[^\n]*$"):
+    with pytest.raises(ValueError, match=f"^target_shares{message}[^\n]*$"):
         check_shares(given, CLASSES, ["k"])
+
+
+def test_shares_of_another_type_are_refused_in_one_line():
+    with pytest.raises(TypeError, match=r"^target_shares must be a dict, .*; got \[0.5, 0.5\]$"):
+        check_shares([0.5, 0.5], CLASSES, ["k"])
 
 
 def test_known_shares_are_ordered_as_the_classes():

@@ -78,6 +78,18 @@ def test_words_that_made_the_difference_are_plain_and_mostly_new_here(data, revi
     assert json.loads(json.dumps(data, allow_nan=False)) == data
 
 
+def test_columns_and_models_that_do_not_fit_are_refused(adapter, reviews):
+    books, y, kitchen, truth = reviews
+    with pytest.raises(ValueError, match=r"^y has 599 entries for 600 rows; give one for each$"):
+        adaptation_report(adapter, books, y[:-1], kitchen)
+    with pytest.raises(ValueError, match=r"^truth has 599 entries for 600 rows; give one for each$"):
+        adaptation_report(adapter, books, y, kitchen, truth=truth[:-1])
+    with pytest.raises(ValueError, match=r"^adaptation_report shows one target, given without a name"):
+        adaptation_report(adapter, books, y, {"kitchen": kitchen})
+    with pytest.raises(TypeError, match=r"^a report is of a TextAdapter or an MSDAClassifier, got Distilled"):
+        adaptation_report(adapter.distill(kitchen), books, y, kitchen)
+
+
 def test_a_large_target_is_sampled_and_small_weights_are_left_out(adapter, reviews, set_limits):
     books, y, kitchen, truth = reviews
     report = adaptation_report(adapter, books, y, kitchen, truth=truth, max_rows=200)

@@ -9,7 +9,15 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.utils import estimator_checks
 
-from undrift import MSDA, MSDAClassifier, TermVectorizer, TextAdapter, load_model, save_model
+from undrift import (
+    MSDA,
+    MSDAClassifier,
+    TermVectorizer,
+    TextAdapter,
+    UndriftWarning,
+    load_model,
+    save_model,
+)
 from undrift.persist import load_adapter
 
 BOOKS = ["A gripping page-turner", "gripping and moving", "dull and boring", "boring prose", "so-so"]
@@ -87,8 +95,19 @@ def test_several_targets_have_names():
     assert adapter.score(GARDEN, adapter.predict(GARDEN, target="garden"), target="garden") == 1
     with pytest.raises(ValueError, match="2 targets; target='garage' is not among them: 'kitchen', 'garden'"):
         adapter.predict(GARDEN, target="garage")
+    one = small().fit(BOOKS, OPINIONS, KITCHEN)
+    with pytest.raises(ValueError, match=r"^the model has 1 target; target='garage' is not among them"):
+        one.predict(GARDEN, target="garage")
     with pytest.raises(ValueError, match="several targets need names: pass a dict"):
         small().fit(BOOKS, OPINIONS, [KITCHEN, GARDEN])
+
+
+def test_a_table_is_no_target():
+    """Its names of columns would be taken for documents."""
+    table = pd.DataFrame({"text": KITCHEN, "stars": 1})
+    for target in (table, table[["text"]], {"kitchen": table}):
+        with pytest.raises(ValueError, match="documents must be one column of strings; got a table"):
+            small().fit(BOOKS, OPINIONS, target)
 
 
 def test_documents_may_come_from_generators():
@@ -244,6 +263,16 @@ def test_a_later_batch_is_aligned_on_a_copy():
         assert_array_equal(model.predict_proba(batch), before)
         with pytest.raises(ValueError, match="no document of the batch has a term"):
             model.align(["zzz", ""])
+
+
+@pytest.mark.filterwarnings("ignore:the target has")
+def test_a_batch_too_small_to_be_aligned_is_told():
+    """`undrift predict` keeps the class shares of the fit there."""
+    adapter = small(random_state=0).fit(BOOKS * 4, OPINIONS * 4, KITCHEN * 4)
+    with pytest.warns(UndriftWarning, match="^199 documents of the batch with a known term") as told:
+        adapter.align([*KITCHEN[:1] * 199, "zzz"])
+    assert told[0].message.code == "small-batch"
+    adapter.align(KITCHEN[:1] * 200)
 
 
 @pytest.mark.filterwarnings("ignore::undrift.UndriftWarning")

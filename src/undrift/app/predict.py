@@ -22,6 +22,7 @@ from ..results import (
     spell_readings,
     tabulate_shares,
 )
+from ..text import LEAST_KNOWN
 from .domains import name_domains, open_rows, refuse_overwriting
 from .drift import N_BATCH, check_drift, find_class_directions, find_reference
 from .job import PredictJob, ShowStage, Summary, ignore_stage
@@ -42,7 +43,6 @@ from .tables import (
 )
 from .terminal import describe_file
 
-LEAST_KNOWN = 200  # rows with a known term from which a file is aligned
 N_SAMPLED = 1500  # rows that stand for a file
 MANY_UNKNOWN = 0.5  # share of rows without a known word from which that is said
 AS_FITTED = "--as-fitted"

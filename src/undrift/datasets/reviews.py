@@ -46,7 +46,14 @@ PRODUCTS = {name: Product(**phrases) for name, phrases in PHRASES["products"].it
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """Texts of one domain, their labels (NaN where unknown), and the numbers of the rows of each part."""
+    """Texts of one domain, their labels (NaN where unknown), and the numbers of the rows of each part.
+
+    Examples
+    --------
+    >>> kitchen = make_reviews(10, domains=["kitchen"]).domains["kitchen"]
+    >>> len(kitchen.train), len(kitchen.test), len(kitchen.unlabelled)
+    (4, 2, 4)
+    """
 
     name: str
     texts: list[str]
@@ -58,7 +65,13 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Domains by their names."""
+    """Domains by their names.
+
+    Examples
+    --------
+    >>> list(make_reviews(10, domains=["books", "kitchen"]).domains)
+    ['books', 'kitchen']
+    """
 
     domains: dict[str, Domain]
 
@@ -97,6 +110,10 @@ def make_reviews(
         that every domain shares.
     random_state : int or None, default=0
         Equal seeds give equal reviews; None gives others every time.
+
+    Returns
+    -------
+    Corpus
 
     Examples
     --------

@@ -63,9 +63,9 @@ def check_pivots(value: object, d: int) -> int:
     return n_pivots
 
 
-def check_choice(value: T, name: str, choices: Sequence[str | None]) -> T:
+def check_choice(value: T, name: str, choices: Sequence[str | bool | None]) -> T:
     """Return a value that is one of `choices`."""
-    if not isinstance(value, str | None) or value not in choices:
+    if not isinstance(value, str | bool | None) or value not in choices:
         allowed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name}={value!r} is not known; choose one of {allowed}")
     return value

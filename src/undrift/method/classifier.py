@@ -133,7 +133,11 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
     target_shares_, target_shares_interval_, expected_error_ : list
         Of `targets_`, in the order of the targets.
     domains_ : list
-        Names of the domains, `n_sources_` sources first.
+        Names of the domains, `n_sources_` sources first; then the targets, `target_names_`.
+    target_scores_ : list of ndarray, or None
+        Of every target, the scores of the rows that `fit` saw; None after loading.
+    coef_, intercept_ : ndarray
+        Weights of the input and of every layer, and a row of intercepts for every domain; log odds.
     settings_ : Settings
         Every tuned number of the method, as the fit had it.
     source_shares_ : ndarray
@@ -320,8 +324,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> Grid:
         """Return the grid to choose from; refuse impossible values."""
-        if self.center is not False:
-            check_choice(self.center, "center", ("classes", "domains"))
+        check_choice(self.center, "center", ("classes", "domains", False))
         check_choice(self.border, "border", ("error", "balanced"))
         if self.center != "classes" and self.target_shares is not None:
             raise ValueError(f'target_shares needs center="classes", but center={self.center!r}')
@@ -561,7 +564,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         if self.memory_ is None:
             raise ValueError(
                 "this model has no memory of its rows, so labels cannot be learnt: it was fitted without a "
-                "target, or saved without them; fit it again"
+                "target, or saved without them; fit it again, and save it with updatable=True"
             )
         return self.memory_
 

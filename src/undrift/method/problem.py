@@ -392,6 +392,8 @@ def check_shares(
         raise ValueError(
             "target_shares needs target rows, and there are none: pass X_target, or leave it out"
         )
+    if isinstance(given, str):
+        raise ValueError(f"target_shares={given!r} is not known; pass 'source', or a dict: class -> share")
     if not isinstance(given, dict):
         raise TypeError(
             "target_shares must be a dict, class -> share, or name of a target -> such a dict, or 'source'; "

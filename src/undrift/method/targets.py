@@ -122,7 +122,9 @@ class TargetResults:
             return self.n_sources_
         if target not in self.domains_:
             seen = "name one of them: target=" if target is None else f"target={target!r} is not among them: "
-            raise ValueError(f"the model has {len(names)} targets; {seen}{', '.join(map(repr, names))}")
+            raise ValueError(
+                f"the model has {count(len(names), 'target')}; {seen}{', '.join(map(repr, names))}"
+            )
         return self.domains_.index(target)
 
     def fill_unknown(self, p: np.ndarray, X: Rows, target: Name | None = None) -> np.ndarray:

@@ -11,10 +11,11 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
-from ..inputs import on_cluster, spell_label
-from ..method import Readings, is_open, list_heard
+from ..inputs import Column, on_cluster, spell_label
+from ..method import MSDAClassifier, Readings, is_open, list_heard
 from ..results import (
     Score,
     confuse,
@@ -52,12 +53,12 @@ N_CHIPS = 6  # words on the first screen
 
 
 def adaptation_report(
-    model: Any,
+    model: TextAdapter | MSDAClassifier,
     source: Any,
-    y: Sequence[Any],
+    y: Column,
     target: Any,
     *,
-    truth: Sequence[Any] | None = None,
+    truth: Column | None = None,
     terms: Sequence[str] | None = None,
     names: tuple[str, str] = ("source", "target"),
     max_rows: int = 3_000,
@@ -79,6 +80,11 @@ def adaptation_report(
     max_rows : int, default=3000
         Target rows to predict and show; of more a random sample is taken, and the page says so.
 
+    Returns
+    -------
+    Report
+        For one target; ``undrift adapt --report`` shows several.
+
     Examples
     --------
     >>> from undrift import TextAdapter, adaptation_report
@@ -88,6 +94,15 @@ def adaptation_report(
     >>> adaptation_report(adapter, books.texts, books.y, kitchen.texts, names=("books", "kitchen"))
     <Report: books → kitchen>
     """
+    if not isinstance(model, TextAdapter | MSDAClassifier):
+        raise TypeError(f"a report is of a TextAdapter or an MSDAClassifier, got {type(model).__name__}")
+    check_is_fitted(model)
+    n_targets = len(model.target_shares_)
+    if n_targets > 1 or isinstance(target, Mapping):
+        raise ValueError(
+            f"adaptation_report shows one target, given without a name; the model has {n_targets}: "
+            "`undrift adapt --report` shows several"
+        )
     labels, known = _to_list(y), None if truth is None else _to_list(truth)
     if isinstance(model, TextAdapter):
         texts: list[Any] = [list(source), list(target)]
@@ -99,8 +114,11 @@ def adaptation_report(
     else:
         rows, texts, classifier, vectorizer, unseen = [source, target], [None, None], model, None, None
         terms = list(terms) if terms is not None else [f"column {j}" for j in range(rows[0].shape[1])]
-    if not hasattr(classifier, "classes_"):
-        raise ValueError("a report shows classes, and this model predicts numbers: use a classifier")
+    for name, column, domain in (("y", labels, rows[0]), ("truth", known, rows[1])):
+        if column is not None and len(column) != domain.shape[0]:
+            raise ValueError(
+                f"{name} has {len(column)} entries for {domain.shape[0]} rows; give one for each"
+            )
     sources = [DomainRows(names[0], rows[0], texts[0], labels)]
     targets = [_sample_rows(DomainRows(names[1], rows[1], texts[1], known, unseen_share=unseen), max_rows)]
     return report_adaptation(ReportData(classifier, terms, sources, targets, vectorizer=vectorizer))

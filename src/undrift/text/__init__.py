@@ -4,6 +4,7 @@ from .adapter import TextAdapter
 from .bridge import cross_languages
 from .distill import DistilledClassifier, ask_teacher, distill
 from .distilled import DistilledText
+from .model import LEAST_KNOWN
 from .terms import N_TERMS, TFIDF_LENGTH, DocumentFrequencies, TermVectorizer
 from .tokens import (
     FAR_APART,

@@ -70,7 +70,12 @@ class TextAdapter(TextModel):
     classes_ : ndarray
         The labels.
     targets_ : dict
-        For every target, by name: `shares`, `shares_interval`, `expected_error` and `warnings`.
+        For every target, by name: `shares`, `shares_interval`, `expected_error`, `by_class`, `confusion`,
+        `warnings` and their `codes`.
+    readings_ : dict
+        For every target, by name: what its readings say. Both dicts are those of :class:`MSDAClassifier`.
+    target_shares_, target_shares_interval_, expected_error_ : list
+        Of `targets_`, in the order of the targets.
 
     Examples
     --------
@@ -340,6 +345,7 @@ def _read_targets(target: Targets | None) -> dict[str, list[str]]:
     if isinstance(target, str):
         raise ValueError("target must be an iterable of documents, or a dict of such; got one str")
     if not isinstance(target, Mapping):
+        check_documents(target)  # refuses a table, which list() would make names of columns
         target = {TARGET: list(target)}
         if target[TARGET] and isinstance(target[TARGET][0], list | tuple | np.ndarray):
             raise ValueError("several targets need names: pass a dict of name and documents")

@@ -40,6 +40,10 @@ class DistilledText(TextModel):
         Weights of the terms, an intercept for each target domain, and the temperature of probabilities.
     classes_ : ndarray
         The labels.
+    vectorizer_ : TfidfVectorizer
+        Of scikit-learn, with these terms.
+    target_shares_, target_shares_interval_, expected_error_ : list
+        Of every target, as the adapter had them; of the batch, after `align`.
     fidelity_ : dict
         On `n_held_out` documents that the weights were not learnt from: `agreement` (share that gets the
         adapter's label); and of those with labels, `n_scored`, `error` and `adapted_error`, of the adapter.

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
+from ..errors import count, warn
 from ..inputs import spell_label
 from ..method import ExpectedError, MSDAClassifier
 from ..results import Score, list_shares
@@ -22,6 +23,8 @@ from .tokens import check_documents
 
 if TYPE_CHECKING:
     import pandas as pd
+
+LEAST_KNOWN = 200  # documents with a known term from which `undrift predict` aligns a file
 
 
 class TextModel(ClassifierMixin, BaseEstimator):
@@ -162,7 +165,8 @@ class TextModel(ClassifierMixin, BaseEstimator):
 
         ``model.align(batch).predict(batch)`` predicts a batch as `undrift predict` does a file, where
         ``model.predict(batch)`` keeps the class shares of the fit. Documents without a known term are left
-        out.
+        out. The command keeps the shares of the fit for fewer than 200 others, and for documents whose labels
+        the model has learnt.
 
         Parameters
         ----------
@@ -180,6 +184,12 @@ class TextModel(ClassifierMixin, BaseEstimator):
         if not len(known):
             raise ValueError(
                 "no document of the batch has a term that the model knows: fit again with it as target"
+            )
+        if len(known) < LEAST_KNOWN:
+            warn(
+                f"{count(len(known), 'document')} of the batch with a known term cannot tell its shares; "
+                f"{LEAST_KNOWN} are needed: use `predict` without `align`",
+                "small-batch",
             )
         aligned = copy(self)
         aligned.classifier_ = self.classifier_.align(rows[known], target=target)
