@@ -60,7 +60,7 @@ assert_type(adapter.update(texts, y), TextAdapter)
 assert_type(adapter.ask(texts, 2), np.ndarray)
 assert_type(adapter.ask(texts, 2, return_weights=True), tuple[np.ndarray, np.ndarray])
 adapter.ask(texts, 2, "everything")  # refused
-adaptation_report(adapter, texts, np.array([1, 0]), texts)
+adaptation_report(adapter, texts, np.array([1, 0, 1, 0]), texts)
 small = adapter.distill(texts)
 assert_type(small, DistilledText)
 assert_type(small.predict(texts), np.ndarray)
