@@ -32,6 +32,7 @@ from .tables import (
 
 MISSING = ("", "nan", "<na>")  # cells without a label, in small letters: as pandas writes them as text
 TEXT_WORDS = 3  # mean number of words from which a column counts as text
+FEW_VALUES = 0.1  # share of different values up to which a column of few words looks like labels
 MANY_EMPTY = 0.5  # share of rows without a text from which that is said
 TEXT_LENGTH = 20  # mean number of characters from which it does where words are not separated
 
@@ -190,7 +191,10 @@ def parse_label(value: Any) -> Any:
 
 
 def check_texts(domains: Sequence[JobDomain], text: Sequence[str], option: str) -> None:
-    """Refuse files without any text in the columns of the text; warn where half of the rows have none."""
+    """Refuse files without any text in the columns of the text.
+
+    Warns where half of the rows have none, and where the texts look like labels.
+    """
     for domain in domains:
         where = f"{domain.path}: column {' + '.join(text)}"
         if domain.n_empty == domain.n_rows:
@@ -198,6 +202,12 @@ def check_texts(domains: Sequence[JobDomain], text: Sequence[str], option: str) 
         if domain.n_empty > MANY_EMPTY * domain.n_rows:
             n_empty = f"{domain.n_empty:,} of {count(domain.n_rows, 'row')}"
             warn(f"{where} is empty in {n_empty}: is it the text? Else name it with {option} COL")
+        filled = [cell for cell in domain.documents if cell.strip()]
+        values = Counter(filled)
+        if len(values) <= FEW_VALUES * len(filled) and not _holds_text(filled):
+            shown = ", ".join(repr(value) for value, _ in values.most_common(3))
+            what = f"looks like labels ({count(len(values), 'value')}, such as {shown})"
+            warn(f"{where} {what}: is it the text? Else name it with {option} COL")
 
 
 def warn_of_repeated(job: AdaptJob) -> None:

@@ -66,6 +66,21 @@ def test_files_without_text(folder, undrift, reviews):
     assert "kitchen.csv: column review is empty in 60 of 100 rows" in err
 
 
+def test_a_column_that_looks_like_labels_is_no_text(folder, undrift, reviews):
+    texts, _ = reviews["kitchen"]
+    write_csv(
+        folder / "kitchen.csv", {"comment": texts, "truth": ["positive", "not good"] * (len(texts) // 2)}
+    )
+    dry = [*ADAPT, "--dry-run", "--target-text"]
+    status, _, err = undrift(*dry, "truth")
+    assert status == 0
+    assert say(err) == (
+        "warning: kitchen.csv: column truth looks like labels (2 values, such as 'positive', 'not good'): "
+        "is it the text? Else name it with --target-text COL"
+    )
+    assert undrift(*dry, "comment")[2] == ""
+
+
 def test_a_column_without_known_words_is_warned_of(folder, undrift, model, reviews):
     texts, _ = reviews["kitchen"]
     write_csv(folder / "shops.csv", {"review": texts, "shop": ["zyxwv 17"] * len(texts)})
