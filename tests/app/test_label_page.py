@@ -26,8 +26,8 @@ def serve(adapted, tmp_path):
     """
     running = []
 
-    def start(texts=adapted[1], adapter=adapted[0]):
-        own = LabelServer(LabelSession(adapter, texts, tmp_path / "labels.csv"), "kitchen")
+    def start(texts=adapted[1], adapter=adapted[0], **options):
+        own = LabelServer(LabelSession(adapter, texts, tmp_path / "labels.csv", **options), "kitchen")
         own.may_write = threading.Event()
 
         def work():
@@ -100,6 +100,7 @@ def label_rows(page, truth, n):
 
 def test_keys_label_and_everything_follows(opened, serve, adapted):
     server, truth = serve(), adapted[2]
+    server.session.least_measured = 6
     page = opened(server)
     assert page.inner_text("#basis") == "expected"
     assert page.inner_text("#deck-place").endswith(", 5 questions left")
@@ -134,6 +135,35 @@ def test_keys_label_and_everything_follows(opened, serve, adapted):
     assert {url.split("/api")[0].split("?")[0].rstrip("/") for url in page.asked} <= {
         f"http://127.0.0.1:{server.server_port}", "data:,",
     }  # fmt: skip
+
+
+def test_few_labels_say_nothing_of_the_error(opened, serve, adapted):
+    server, truth = serve(), adapted[2]
+    page = opened(server)
+    headline = page.inner_text("h1")
+    label_rows(page, truth, QUESTIONS + 2)
+    assert server.session.state()["error"]["measured"]
+    assert (page.inner_text("h1"), page.inner_text("#basis")) == (headline, "expected")
+    assert page.locator("#errors-chart text:not(.tick)").count() == 1
+    assert page.inner_text("#shares-basis") == "Recall and precision expected"
+    assert page.locator("#mistakes li").count() == 0
+    assert page.inner_text("#difference").startswith("2 labels of rows drawn at random: ")
+    assert page.inner_text("#difference").endswith("the error is told from 20 labels on.")
+    assert page.locator("#goal").evaluate("(goal) => goal.value") == 2
+
+
+def test_keys_do_not_wait_until_labels_are_learnt(opened, serve, adapted, monkeypatch):
+    server, truth, may_learn = serve(learns_at_once=False), adapted[2], threading.Event()
+    study = server.session.study
+    monkeypatch.setattr(server.session, "study", lambda: may_learn.wait(30) and study())
+    page = opened(server)
+    label_rows(page, truth, QUESTIONS + 1)
+    assert page.inner_text("#learnt").startswith("6 labels saved, 0 labels learnt; learning")
+    assert len(read_csv(server.session.file.path)) == 6
+    may_learn.set()
+    wait_for_word(page, "#learnt", "6 labels saved, 6 labels learnt. ")
+    assert re.match(r"\d+ of \d+ predictions changed", page.inner_text("#changed-count"))
+    assert page.said == []
 
 
 def test_keys_work_wherever_the_focus_is(opened, serve):
@@ -283,6 +313,7 @@ def test_an_answer_is_called_saved_when_it_is(opened, serve, monkeypatch):
 
 def test_the_goal_stays_and_no_number_says_worse_by_chance(opened, serve, adapted):
     server, truth = serve(), adapted[2]
+    server.session.least_measured = 4
     page = opened(server)
     goal = server.session.goal
     said = []
@@ -292,7 +323,7 @@ def test_the_goal_stays_and_no_number_says_worse_by_chance(opened, serve, adapte
         said.append(page.inner_text("h1"))
         assert page.locator("#goal").get_attribute("max") == str(goal)
         assert f"of {goal} rows are labelled" in page.inner_text("#advice")
-    assert all(line.startswith("So far ") for line in said)
+    assert [line.split()[0] for line in said] == ["About"] * 3 + ["So"] * 3
     assert page.inner_text("#difference") == ""
     server.session.goal = 8
     server.session.next_row()

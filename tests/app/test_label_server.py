@@ -15,15 +15,63 @@ from undrift.app.labelling import LabelSession
 
 
 @pytest.fixture
-def server(adapted, tmp_path):
-    adapter, texts, _ = adapted
-    own = LabelServer(LabelSession(adapter, texts, tmp_path / "labels.csv"), "kitchen")
-    thread = threading.Thread(target=own.serve_forever)
-    thread.start()
+def start(adapted, tmp_path):
+    """Start a server of a session; it ends with the test."""
+    running = []
+
+    def serve(**options):
+        adapter, texts, _ = adapted
+        own = LabelServer(LabelSession(adapter, texts, tmp_path / "labels.csv", **options), "kitchen")
+        thread = threading.Thread(target=own.serve_forever)
+        thread.start()
+        running.append((own, thread))
+        return own
+
+    yield serve
+    for own, thread in running:
+        own.learner.shutdown()
+        own.shutdown()
+        thread.join()
+        own.server_close()
+
+
+@pytest.fixture
+def server(start):
+    return start()
+
+
+@pytest.fixture
+def held(start, monkeypatch):
+    """A server that learns in the background, once `may_learn` is set; `studies` has a line for each time."""
+    own = start(learns_at_once=False)
+    own.may_learn, own.studies, study = threading.Event(), [], own.session.study
+
+    def study_later():
+        own.studies.append(len(own.session.answers))
+        learnt = study()
+        assert own.may_learn.wait(30)
+        return learnt
+
+    monkeypatch.setattr(own.session, "study", study_later)
     yield own
-    own.shutdown()
-    thread.join()
-    own.server_close()
+    own.may_learn.set()
+
+
+def label_rows(server, truth, n):
+    """Label rows as a script would; returns the states."""
+    states = []
+    for _ in range(n):
+        row = ask(server, "/api/next")[1]
+        given = {"row": row["row"], "label": truth[row["text"]]}
+        states.append(ask(server, "/api/label", given)[1])
+    return states
+
+
+def wait_until_learnt(server):
+    deadline = time.monotonic() + 300
+    while (state := ask(server, "/api/state")[1])["is_learning"] and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return state
 
 
 def ask(server, path, body=None, *, token=True, **headers):
@@ -63,6 +111,69 @@ def test_a_script_labels_by_the_api_with_the_token(server, adapted, spy):
     seen = spy(hmac, "compare_digest")
     assert ask(server, "/api/state")[0] == 200
     assert seen == [(server.token.encode(), server.token.encode())]
+
+
+def test_answers_are_saved_while_labels_are_learnt(held, adapted):
+    states = label_rows(held, adapted[2], 12)
+    assert [state["n_labels"] for state in states] == [*range(1, 13)]
+    assert [state["is_learning"] for state in states] == [False] * 4 + [True] * 8
+    assert [state["n_learnt"] for state in states] == [0] * 12
+    assert [state["error"].get("n", 0) for state in states] == [0] * 5 + [*range(1, 8)]
+    assert len(held.session.file.path.read_text().splitlines()) == 13
+    assert held.studies == [5], "one learning at a time"
+    held.may_learn.set()
+    state = wait_until_learnt(held)
+    assert (state["n_learnt"], held.studies) == (12, [5, 12]), "then those that came meanwhile"
+    session = held.session
+    again = LabelSession(adapted[0], session.documents, session.file.path)
+    assert again._codes.tolist() == session._codes.tolist(), "as if they were learnt at once"
+    assert again._predicted == session._predicted
+
+
+def test_an_answer_that_is_withdrawn_while_it_is_learnt_is_forgotten(held, adapted):
+    held.may_learn.set()
+    label_rows(held, adapted[2], 5)
+    assert wait_until_learnt(held)["n_learnt"] == 5
+    held.may_learn.clear()
+    assert label_rows(held, adapted[2], 5)[-1]["is_learning"]
+    undone = ask(held, "/api/undo", {})[1]
+    assert (undone["n_labels"], undone["n_learnt"], undone["error"]["n"]) == (9, 5, 4)
+    held.may_learn.set()
+    state = wait_until_learnt(held)
+    assert (state["n_learnt"], state["error"]["n"]) == (9, 4)
+    assert held.studies == [5, 10, 9]
+    assert undone["row"] not in held.session._predicted
+
+
+def test_a_learning_that_fails_is_said_once_and_tried_again(held, adapted, monkeypatch):
+    study = held.session.study
+
+    def fail():
+        raise ValueError("no memory is left")
+
+    monkeypatch.setattr(held.session, "study", fail)
+    label_rows(held, adapted[2], 5)
+    held.learner.submit(bool).result()  # comes after the learning
+    assert ask(held, "/api/state") == (400, {"error": "no memory is left"})
+    monkeypatch.setattr(held.session, "study", study)
+    held.may_learn.set()
+    assert wait_until_learnt(held)["n_learnt"] == 5
+
+
+def test_a_finished_session_has_learnt_what_it_began(adapted, tmp_path, monkeypatch):
+    adapter, texts, truth = adapted
+    session = LabelSession(adapter, texts, tmp_path / "labels.csv", learns_at_once=False)
+    study = session.study
+    monkeypatch.setattr(session, "study", lambda: time.sleep(0.5) or study())
+    own = LabelServer(session, "kitchen")
+    for _ in range(5):
+        row = session.next_row()
+        session.answer(row["row"], truth[row["text"]])
+    assert own.state()["is_learning"]
+    own.is_finished.set()
+    with own.serve(opens_browser=False):
+        assert session.state()["n_learnt"] == 5
+        assert own.state()["is_learning"] is False
 
 
 def test_without_the_token_nothing_is_answered(server):

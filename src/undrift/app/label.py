@@ -38,7 +38,8 @@ def start_server(job: LabelJob, show_stage: ShowStage) -> LabelServer:
     if labels.suffix != ".csv" or labels.resolve() in (job.input.resolve(), job.model.resolve()):
         raise ValueError(f"{labels}: labels are kept in a file of their own that ends in .csv")
     show_stage("preparing the rows", None)
-    session = LabelSession(adapter, rows.documents, labels, columns=text, target=target)
+    given = adapter, rows.documents, labels
+    session = LabelSession(*given, columns=text, target=target, learns_at_once=False)
     try:
         return LabelServer(session, job.input.name.split(".")[0], job.port)
     except OSError as error:
@@ -60,7 +61,8 @@ def finish_session(job: LabelJob, session: LabelSession, show_stage: ShowStage) 
     if not session.answers:
         return ["No label was given, so nothing was written."]
     lines = []
-    if measured := session.measure():
+    measured = session.measure()
+    if measured and measured[0].after.n_rows >= session.least_measured:
         error = measured[0].after
         interval = f"{error.low:.1%} to {error.high:.1%}"
         lines.append(f"Error, measured on {count(error.n_rows, 'label')}: {error.error:.1%} ({interval}).")

@@ -9,6 +9,7 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -49,6 +50,8 @@ class LabelServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), LabelHandler)
         self.session, self.title, self.token = session, title, secrets.token_urlsafe(24)
         self.lock, self.is_finished = threading.Lock(), threading.Event()
+        self.learner = ThreadPoolExecutor(1)
+        self.learning: Future[None] | None = None  # that runs, or has ended since somebody asked
         self.written: list[str] | None = None  # that the files of the session are written
         self.is_closing, self.is_told = threading.Event(), threading.Event()
         self.unchecked: dict[socket.socket, None] = {}  # in the order in which they came
@@ -76,8 +79,9 @@ class LabelServer(ThreadingHTTPServer):
                     pass
             is_awaited = self.is_finished.is_set()
             self.is_finished.set()
-            with self.lock:  # an answer that came before is learnt first
+            with self.lock:  # an answer that came before is saved first
                 pass
+            self.learner.shutdown(cancel_futures=True)  # the error is then measured by all that is learnt
             yield
         finally:
             self.is_closing.set()
@@ -126,13 +130,31 @@ class LabelServer(ThreadingHTTPServer):
             if (method, path) == ("GET", "/api/next"):
                 return session.next_row(tab)
             if (method, path) == ("GET", "/api/state"):
-                return session.state()
+                return self.state()
             if (method, path) == ("POST", "/api/label"):
                 session.answer(given.get("row"), given.get("label"), tab)
-                return session.state()
+                return self.state()
             if (method, path) == ("POST", "/api/undo"):
-                return {"row": session.undo(tab)} | session.state()
+                return {"row": session.undo(tab)} | self.state()
         raise RequestError(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+
+    def state(self) -> dict[str, object]:
+        """Return the state of the session, and whether it is learning; begin to learn where that is due.
+
+        One learning runs at a time, and whoever asks next is told that it failed. The lock is held.
+        """
+        if self.learning is not None and self.learning.done():
+            ended, self.learning = self.learning, None
+            ended.result()
+        if self.learning is None and not self.is_finished.is_set() and self.session.is_due:
+            self.learning = self.learner.submit(self._learn)
+        return self.session.state() | {"is_learning": self.learning is not None}
+
+    def _learn(self) -> None:
+        """Learn without the lock: keys are answered meanwhile."""
+        learnt = self.session.study()
+        with self.lock:
+            self.session.take(learnt)
 
 
 class LabelHandler(BaseHTTPRequestHandler):
@@ -202,6 +224,7 @@ class LabelHandler(BaseHTTPRequestHandler):
 
         session = self.server.session
         setup = {"classes": session.classes, "can_learn": session.can_learn, "goal": session.goal}
+        setup["least_measured"] = session.least_measured
         labels_file = session.file.path.name
         page = {"kind": "label", "title": self.server.title, "labels_file": labels_file, "session": setup}
         return render_page(page)

@@ -43,7 +43,7 @@ from ..results import (
     measure_classes,
 )
 from ..text import TextAdapter, hash_text
-from .labels import ESTIMATE, N_FOLDS, PREDICTIONS, read_labels
+from .labels import ESTIMATE, FEW_MEASURED, N_FOLDS, PREDICTIONS, read_labels
 from .tables import open_table
 
 LEARN_EVERY = 5  # labels
@@ -61,6 +61,16 @@ class Answer(NamedTuple):
 
     label: str
     weight: float
+
+
+class Learnt(NamedTuple):
+    """What a session learnt from its answers, and the labels of these."""
+
+    labels: dict[int, str]
+    classifier: MSDAClassifier
+    codes: np.ndarray  # predicted classes of the rows that are compared
+    doubts: np.ndarray  # of the same rows
+    predicted: dict[int, int]  # class of every drawn row, by a model without its label
 
 
 class LabelFile:
@@ -122,6 +132,8 @@ class LabelSession:
     """Rows of a file, their labels, and a model that learns them.
 
     Texts that are equal but for case and spaces are one row, the first. `path` is the file of labels.
+    With `learns_at_once=False`, answers leave learning to the caller, who may do it in another thread:
+    `take(study())` where `is_due`.
     """
 
     def __init__(
@@ -132,7 +144,9 @@ class LabelSession:
         *,
         columns: Sequence[str] = ("text",),
         target: str | None = None,
+        learns_at_once: bool = True,
     ) -> None:
+        self.learns_at_once = learns_at_once
         self.adapter, self.documents, self.file = adapter, documents, LabelFile(path, columns)
         self.target = adapter.classifier_.target_names_[0] if target is None else target
         self.classes = [spell_label(label) for label in adapter.classes_.tolist()]
@@ -155,13 +169,14 @@ class LabelSession:
             withdrawn = np.full(len(rows), None, dtype=object)
             self._base = copy.copy(self._base).update(self._X[rows], withdrawn, target=self.target)
         self.classifier = self._base
-        self._learnt: dict[int, str] = {}  # labels that the classifier has learnt
+        self._learnt: dict[int, str] = {}  # labels that were there when the session last learnt
         self._questions = self._ask() if self.can_learn else []
         # predicted classes before any label: of rows that may be measured, and of those compared
         self._first = self._predict(self._base, [*dict.fromkeys([*self._compared, *self.answers])])
         self._codes = np.array([self._first[row] for row in self._compared])
         self._expected = Target.of(self._base, self.target).expected
         self.goal = set_goal(self._expected, len(self._order))
+        self.least_measured = FEW_MEASURED  # labels below which people are told no error
         self.learn()
 
     # rows and answers
@@ -226,10 +241,9 @@ class LabelSession:
             self._keep(row, Answer(spell_label(label), weight))
             self._skipped.discard(row)
         self._history.append((tab, row, before))
-        if before is not None or len(self.answers) - self._n_learnt >= LEARN_EVERY:
+        self._predict_new()
+        if self.learns_at_once and self.is_due:
             self.learn()
-        elif label is not None and self.answers[row].weight:  # the model has not learnt it yet
-            self._predicted |= self._predict(self.classifier, [row])
 
     def undo(self, tab: str = "") -> int | None:
         """Take back the last answer of a tab and return its row; None where there is none."""
@@ -242,7 +256,9 @@ class LabelSession:
         self._skipped.discard(row)
         self._shown[tab] = [*self._shown.get(tab, []), row]
         del self._history[k]
-        self.learn()
+        self._predict_new()
+        if self.learns_at_once and self.is_due:
+            self.learn()
         return row
 
     def _keep(self, row: int, answer: Answer | None) -> None:
@@ -254,23 +270,43 @@ class LabelSession:
 
     # learning and measuring
 
+    @property
+    def is_due(self) -> bool:
+        """Whether to learn: a few labels are new, or one that was learnt is changed or withdrawn."""
+        given = {row: answer.label for row, answer in self.answers.items()}
+        is_changed = any(given.get(row) != label for row, label in self._learnt.items())
+        return is_changed or len(given) - len(self._learnt) >= LEARN_EVERY
+
     def learn(self) -> None:
         """Learn all labels, compare predictions with those before, and measure the error anew."""
-        self._before = self._codes
-        self.classifier = self._learn(list(self.answers))
-        self._learnt = {row: given.label for row, given in self.answers.items() if self.can_learn}
-        scores = np.asarray(self.classifier.decision_function(self._X[self._compared], target=self.target))
-        self._codes = predict_codes(scores.reshape(len(scores), -1))
-        P = self.classifier.scores_to_proba(scores, target=self.target)
-        self._doubts = find_doubts(P, self._codes)
-        self._n_learnt = len(self.answers)
-        self._predicted = self._cross_fit()
+        self.take(self.study())
 
-    def _learn(self, rows: list[int]) -> MSDAClassifier:
-        """Return a classifier that has learnt the labels of these rows, and no others."""
-        if not rows or not self.can_learn:
+    def study(self) -> Learnt:
+        """Learn the labels that are there now, and change nothing: answers may come meanwhile."""
+        answers = self.answers  # every answer replaces it
+        labels = {row: given.label for row, given in answers.items()}
+        classifier = self._learn(labels)
+        scores = np.asarray(classifier.decision_function(self._X[self._compared], target=self.target))
+        codes = predict_codes(scores.reshape(len(scores), -1))
+        doubts = find_doubts(classifier.scores_to_proba(scores, target=self.target), codes)
+        return Learnt(labels, classifier, codes, doubts, self._cross_fit(answers))
+
+    def take(self, learnt: Learnt) -> None:
+        """Show what was learnt."""
+        self._before = self._codes
+        self._learnt, self.classifier, self._codes, self._doubts, self._predicted = learnt
+        self._predict_new()
+
+    def _predict_new(self) -> None:
+        """Predict drawn rows whose labels the model has not learnt yet; forget those of withdrawn answers."""
+        drawn = [row for row, given in self.answers.items() if given.weight]
+        known = {row: self._predicted[row] for row in drawn if row in self._predicted}
+        self._predicted = known | self._predict(self.classifier, [row for row in drawn if row not in known])
+
+    def _learn(self, wanted: Mapping[int, str]) -> MSDAClassifier:
+        """Return a classifier that has learnt these labels of rows, and no others."""
+        if not wanted or not self.can_learn:
             return self._base
-        wanted = {row: self.answers[row].label for row in rows}
         changed = [row for row in {**self._learnt, **wanted} if wanted.get(row) != self._learnt.get(row)]
         if not changed:
             return self.classifier
@@ -285,15 +321,14 @@ class LabelSession:
         scores = np.asarray(classifier.decision_function(self._X[rows], target=self.target))
         return dict(zip(rows, predict_codes(scores.reshape(len(rows), -1)).tolist(), strict=True))
 
-    def _cross_fit(self) -> dict[int, int]:
+    def _cross_fit(self, answers: Mapping[int, Answer]) -> dict[int, int]:
         """Return the predicted classes of rows drawn at random, each without its own label."""
-        rows = list(self.answers)
-        drawn = [row for row in rows if self.answers[row].weight]
+        drawn = [row for row, given in answers.items() if given.weight]
         fold = {row: i % N_FOLDS for i, row in enumerate(drawn)}
         predicted: dict[int, int] = {}
         for k in sorted(set(fold.values())):
-            classifier = self._learn([row for row in rows if fold.get(row) != k])
-            predicted |= self._predict(classifier, [row for row in drawn if fold[row] == k])
+            kept = {row: given.label for row, given in answers.items() if fold.get(row) != k}
+            predicted |= self._predict(self._learn(kept), [row for row in drawn if fold[row] == k])
         return predicted
 
     def _weigh(self, rows: list[int]) -> np.ndarray:
@@ -344,7 +379,7 @@ class LabelSession:
         return {
             "n_labels": len(self.answers),
             "n_rows": len(self._order),
-            "n_learnt": self._n_learnt if self.can_learn else 0,
+            "n_learnt": len(self._learnt) if self.can_learn else 0,
             "goal": self.goal,
             "n_questions": n_questions,
             "error": _write_score(compared.after if compared else known.expected),

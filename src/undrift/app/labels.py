@@ -28,6 +28,7 @@ from .tables import Table, TableError, write_text
 
 SAMPLED, WEIGHT = "sampled", "weight"
 ESTIMATE, PREDICTIONS = "estimate", "predictions"  # rows drawn at random; rows that are not measured
+FEW_MEASURED = 20  # labels below which no error is measured
 N_FOLDS = 5  # of cross-fitting
 
 

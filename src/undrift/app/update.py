@@ -18,6 +18,7 @@ from .drift import describe_target
 from .job import ShowStage, Summary, UpdateJob, ignore_stage
 from .labels import (
     ESTIMATE,
+    FEW_MEASURED,
     PREDICTIONS,
     GivenLabel,
     TrainingLabels,
@@ -31,7 +32,6 @@ from .tables import TableError
 from .terminal import describe_file
 
 FEW_KNOWN = 0.5  # share of rows with a known term below which a batch is not like the target
-FEW_MEASURED = 20  # labels below which no error is measured
 
 
 def run_update(

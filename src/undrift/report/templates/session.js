@@ -29,7 +29,10 @@
       return `Whether your labels lowered the error is not certain: by ${points(low)} to ${points(high)} points.`;
     };
     const rate = (share) => share === null || share === undefined ? "\u2013" : `${Math.round(100 * share)}%`;
-    const tellClasses = ({ shares, shares_interval: intervals, by_class: { expected, measured }, mistakes, error }) => {
+    /* What labels measure, once they are enough to say it. */
+    const isTold = ({ measured, n }) => measured && n >= session.least_measured;
+    const tellClasses = ({ shares, shares_interval: intervals, by_class: { expected, measured: counted }, mistakes, error }) => {
+      const measured = isTold(error) ? counted : null;
       const rates = measured || expected;
       byId("shares-basis").textContent = measured ? `Recall and precision measured on ${plural(error.n, "label")}` : "Recall and precision expected";
       byId("shares").tBodies[0].replaceChildren(...Object.entries(shares).map(([label, share]) => {
@@ -41,28 +44,29 @@
         const row = make("tr", {}, make("th", { scope: "row" }, ...splitName(label)), cell, ...cells);
         return row;
       }));
-      byId("mistakes").replaceChildren(...mistakes.map(({ truth, predicted, share }) => {
+      byId("mistakes").replaceChildren(...(measured ? mistakes : []).map(({ truth, predicted, share }) => {
         const item = make("li", {});
         say(item, `${nameClass(truth)} taken for ${nameClass(predicted)}: ${percent(share)} of the rows, by ${plural(error.n, "label")}`);
         return item;
       }));
     };
     const tell = (state) => {
-      const { error, expected, before, changed } = state;
-      const isMeasured = error.measured, isReached = isMeasured && error.n >= session.goal;
+      const { expected, before, changed } = state;
+      const isMeasured = isTold(state.error), error = isMeasured ? state.error : expected;
+      const isReached = isMeasured && error.n >= session.goal, n = state.error.n || 0;
       byId("basis").textContent = isMeasured ? `measured on ${plural(error.n, "label")}` : "expected";
       say(byId("headline"), isReached
         ? `${percent(error.error)} of the predictions are wrong (${bounds(error, 95)}).`
         : isMeasured ? `So far about ${percent(error.error)} of the predictions are wrong (${bounds(error, 95)}).`
         : `About ${percent(error.error)} of the predictions are expected to be wrong (${bounds(error, 90)}).`);
       say(byId("advice"), state.advice);
-      byId("goal").value = isMeasured ? Math.min(error.n, session.goal) : 0;
+      byId("goal").value = Math.min(n, session.goal);
       const shown = isMeasured ? [["now, measured", error], ["before your labels", before]] : [];
       shown.push([isMeasured ? "expected before" : "expected", expected]);
       drawErrors(byId("errors-chart"), shown);
-      byId("difference").textContent = compare(state);
+      byId("difference").textContent = isMeasured ? compare(state) : n ? `${plural(n, "label")} of rows drawn at random: the error is told from ${plural(session.least_measured, "label")} on.` : "";
       byId("learnt").textContent = session.can_learn
-        ? `${plural(state.n_labels, "label")} saved, ${plural(state.n_learnt, "label")} learnt. Each row is predicted without its own label.`
+        ? `${plural(state.n_labels, "label")} saved, ${plural(state.n_learnt, "label")} learnt${state.is_learning ? "; learning \u2026" : ""}. Each row is predicted without its own label.`
         : `${plural(state.n_labels, "label")} saved. This model cannot learn them: make one with undrift adapt --model FILE --updatable.`;
       tellClasses(state);
       byId("stories").hidden = !state.readings.length;
@@ -74,8 +78,25 @@
         return item;
       }));
     };
+    /* Labels are learnt while one goes on: ask until that is done. */
+    let isFollowing = false;
+    const follow = async () => {
+      if (isFollowing) return;
+      isFollowing = true;
+      try {
+        for (let state = { is_learning: true }; state.is_learning && !isFinished; tell(state)) {
+          await new Promise((done) => setTimeout(done, 1000));
+          state = await ask("state");
+        }
+      } catch (problem) {
+        byId("learnt").textContent = problem.message;
+      } finally {
+        isFollowing = false;
+      }
+    };
     const view = async (state) => {
       tell(state);
+      if (state.is_learning) follow();
       current = await ask("next");
       const isOver = current.row === null;
       const place = isOver ? "All rows are done" : `${nameRow(current.row)}, ${current.is_question ? plural(state.n_questions, "question") : plural(current.n_left, "row")} left`;
