@@ -47,7 +47,7 @@ def test_docstrings_are_complete(name):
 
 
 INTERNAL = [  # methods that other packages of the library call
-    "fill_unknown", "find_readings", "find_target", "list_labelled", "list_priors", "list_rows",
+    "fill_unknown", "find_readings", "find_target", "list_labelled", "list_rows",
     "make_problem", "make_settings", "predict_kept", "recall", "scores_to_proba", "weigh",
     "fit_crossing", "fit_rows", "new_vectorizer", "remember",  # of TextAdapter
     "build_analyzer", "choose_tokens", "fit_domains", "fit_frequencies", "frequencies",  # of TermVectorizer

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Protocol, TypeAlias, TypedDict, cast
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
@@ -33,25 +33,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .core import Rows
 from .inputs import as_array, check_matrix
-from .method import MSDAClassifier, Name
+from .method import MSDAClassifier, Name, Predictor
 from .msda import MSDA
 
 __all__ = ["document_terms", "reconstruction", "term_weight", "top_terms"]
 
 
-class Linear(Protocol):
-    """A classifier without layers, such as a distilled one."""
-
-    classes_: np.ndarray
-    coef_: np.ndarray  # (d, n_outputs)
-    labelled_counts_: np.ndarray
-
-    def decision_function(self, X: Rows, *, target: Name | None = None) -> np.ndarray:
-        """Return scores of rows."""
-        ...
-
-
-Classifier: TypeAlias = MSDAClassifier | Linear
 Weighted: TypeAlias = tuple[str, float]  # a term and its weight
 Links = TypedDict("Links", {"term": str, "from": list[Weighted], "to": list[Weighted]})
 Output = TypedDict(
@@ -117,7 +104,7 @@ def _strongest_terms(
     return [(terms[features[i]], round(float(weights[i]), 6)) for i in order[:k]]
 
 
-def effective_weights(classifier: Classifier) -> np.ndarray:
+def effective_weights(classifier: Predictor) -> np.ndarray:
     """Return the weight of every feature through all layers, of shape (d, n_outputs).
 
     It is the slope of the score at the mean target row: positive favours the second of two classes, or the
@@ -127,7 +114,7 @@ def effective_weights(classifier: Classifier) -> np.ndarray:
     check_is_fitted(classifier)
     if isinstance(classifier, MSDAClassifier):
         return _slopes_at_mean(classifier)[0]
-    return cast(Linear, classifier).coef_.astype(np.float64)
+    return classifier.model_.coef[0].astype(np.float64)
 
 
 def _slopes_at_mean(classifier: MSDAClassifier) -> tuple[np.ndarray, np.ndarray]:
@@ -151,7 +138,7 @@ def _list_hidden(classifier: MSDAClassifier, rows: np.ndarray) -> list[np.ndarra
     return H
 
 
-def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> Weight:
+def term_weight(classifier: Predictor, terms: Sequence[str], term: str) -> Weight:
     """Return the weight of one term through the layers, its rank, and its number of labelled rows.
 
     The result has ``term``, ``n_labelled`` (labelled source rows with the term), and for each output its
@@ -178,14 +165,14 @@ def term_weight(classifier: Classifier, terms: Sequence[str], term: str) -> Weig
     return {"term": term, "n_labelled": _count_labelled(classifier, j), "outputs": outputs}
 
 
-def _count_labelled(classifier: Classifier, j: int) -> int | None:
+def _count_labelled(classifier: Predictor, j: int) -> int | None:
     """Return the number of labelled rows with a feature, None where a distilled model does not know."""
     count = int(classifier.labelled_counts_[j])
     return None if count < 0 else count
 
 
 def top_terms(
-    classifier: Classifier, terms: Sequence[str], k: int = 20, *, only_new: bool = False
+    classifier: Predictor, terms: Sequence[str], k: int = 20, *, only_new: bool = False
 ) -> list[Strong]:
     """List the k terms with the largest weights for each class, through all layers.
 
@@ -216,7 +203,7 @@ def top_terms(
 
 
 def document_terms(
-    classifier: Classifier, terms: Sequence[str], x: Rows, k: int = 10, *, target: Name | None = None
+    classifier: Predictor, terms: Sequence[str], x: Rows, k: int = 10, *, target: Name | None = None
 ) -> list[Effect]:
     """List the k terms with the largest effect on the prediction of one row `x`, of shape (1, d).
 
@@ -228,8 +215,7 @@ def document_terms(
     -------
     list of dict
     """
-    has_layers = isinstance(classifier, MSDAClassifier)
-    row = as_array(check_matrix(classifier, x, reset=False) if has_layers else x)
+    row = as_array(check_matrix(classifier, x, reset=False))
     if row.shape[0] != 1:
         raise ValueError(f"one row is explained at a time, got {row.shape[0]}")
     present = np.flatnonzero(row[0])

@@ -23,9 +23,9 @@ from .method import (
     MUCH_DISAGREEMENT,
     ExpectedError,
     Name,
+    Predictor,
     ReadingFacts,
     Readings,
-    TargetResults,
     describe_torn,
     is_open,
     list_heard,
@@ -228,7 +228,7 @@ class Target:
     readings: Readings  # empty of a distilled model
 
     @classmethod
-    def of(cls, classifier: TargetResults, name: Name) -> Target:
+    def of(cls, classifier: Predictor, name: Name) -> Target:
         """Return what a fitted classifier knows of a target."""
         known = classifier.targets_[name]
         readings = spell_readings(getattr(classifier, "readings_", {}).get(name, []))

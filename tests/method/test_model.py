@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from tests.helpers.exact import ExactClassifier
 from undrift.core import hidden_rows
 from undrift.inputs.device import Place
-from undrift.method.model import score_rows
 from undrift.method.scores import find_shift, shift_probabilities
 from undrift.method.stories import SOURCE_ONLY
 
@@ -114,14 +113,15 @@ def test_without_a_target_sources_are_pooled_by_their_sizes(rng):
 def test_scores_are_read_in_blocks(fitted, set_limits):
     model, rows, _, _ = fitted
     layers, coef = model.representation_.layers_, model.model_.coef
-    whole = score_rows(rows, layers, coef, Place())
+    whole = model.model_.score(rows, layers, Place())
     set_limits(BLOCK_ENTRIES=9 * 8)
-    assert_allclose(score_rows(rows, layers, coef, Place()), whole, rtol=1e-9)
+    assert_allclose(model.model_.score(rows, layers, Place()), whole, rtol=1e-9)
     hidden = [rows, *hidden_rows(layers, rows)]
-    expected = np.zeros(whole.shape)
+    expected = np.zeros((len(rows), coef[0].shape[1]))
     for H, w in zip(hidden, coef, strict=True):
         expected[:, : w.shape[1]] += H @ w
-    assert_allclose(whole, expected, rtol=1e-6, atol=1e-8)
+    by_reading = expected.reshape(len(rows), -1, model.model_.n_outputs).transpose(1, 0, 2)
+    assert_allclose(whole, by_reading, rtol=1e-6, atol=1e-8)
 
 
 # -- batches --
@@ -171,7 +171,7 @@ def test_shifted_probabilities_are_weighed_and_normalised(rng):
 
 def test_one_domain_is_shifted_alone(rng):
     model, rows, _, _ = fit(rng, 3, 1, 2)
-    aligned = model.model_.align(2, np.array([1.0, 0.0, -1.0]))
+    aligned = model.model_.align(2, np.array([1.0, 0.0, -1.0]), np.full(3, 1 / 3))
     scores = model._score_rows(rows)
     for k in (0, 1, 2, 3):
         before, after = (each.predict(scores, np.full(len(rows), k)) for each in (model.model_, aligned))

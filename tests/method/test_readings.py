@@ -60,7 +60,8 @@ def gather(rows, codes=None, lessons=None):
     all_codes = np.concatenate([rows.codes, silent if codes is None else codes])
     X, n = np.vstack([rows.labelled, rows.targets]), len(rows.codes)
     anchors = Anchors(X, rows.domain, np.arange(len(X)), np.arange(n), all_codes, rows.weight, rows.weight)
-    facts = Facts(np.arange(rows.n_classes), [0, 1, "a", "b"], 2, [1] * 4, [None] * 2, False, [], True, 0)
+    classes, names = np.arange(rows.n_classes), [0, 1, "a", "b"]
+    facts = Facts(classes, held_out.shares, names, 2, [1] * 4, [None] * 2, False, [], True, 0)
     told = [{} if lesson is None else {"own": lesson} for lesson in lessons or [None, None]]
     return Evidence(anchors, facts, conditioned, held_out, 0.6, rows.C, told)
 

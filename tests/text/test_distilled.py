@@ -65,7 +65,7 @@ def test_weights_are_those_of_a_ridge_regression_with_an_intercept_for_each_doma
     design = np.hstack([X, dummies])
     penalty = model.ridge_ * np.diag([1.0] * 12 + [0.0] * n_domains)
     exact = np.linalg.solve(design.T @ design + penalty, design.T @ taught.scores)
-    np.testing.assert_allclose(model.coef_, exact[:12], atol=2e-3)
+    np.testing.assert_allclose(model.model_.coef[0], exact[:12], atol=2e-3)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -90,7 +90,7 @@ def test_probabilities_and_class_shares_are_carried_over():
         expected = taught.probabilities[rows]
         np.testing.assert_allclose(got.mean(axis=0), expected.mean(axis=0), atol=1e-4)
         assert np.abs(got - expected).mean() < 0.03
-    assert model.temperature_ == pytest.approx(1.0, rel=0.15)  # of scores in log odds
+    assert model.model_.temperature[0] == pytest.approx(1.0, rel=0.15)  # of scores in log odds
 
 
 def test_predictions_of_held_out_rows_do_not_depend_on_what_was_taught_there():
@@ -170,7 +170,7 @@ def test_several_classes_and_targets(reviews):
     with pytest.raises(ValueError, match="the model has 2 targets"):
         adapter.distill(kitchen + camping)
     model = adapter.distill(targets)
-    assert model.classifier_.coef_.shape == (len(model.terms_), 3)
+    assert model.classifier_.coef_[0].shape == (len(model.terms_), 3)
     for name in targets:
         pipeline = model.to_sklearn(name)
         np.testing.assert_array_equal(pipeline.predict(camping), model.predict(camping, target=name))
@@ -209,7 +209,7 @@ def test_the_terms_are_those_that_scikit_learn_counts(distilled, reviews):
     assert sorted(distilled.terms_) == reference.get_feature_names_out().tolist()
     weights = dict(zip(distilled.terms_, vectorizer.idf_, strict=True))
     np.testing.assert_allclose([weights[term] for term in sorted(weights)], reference.idf_)
-    strongest = distilled.terms_[int(np.argmax(distilled.classifier_.coef_))]
+    strongest = distilled.terms_[int(np.argmax(distilled.classifier_.coef_[0]))]
     assert distilled.decision_function([strongest])[0] > distilled.decision_function([""])[0]
 
 

@@ -6,6 +6,7 @@ from .classifier import MSDAClassifier, Purpose
 from .fit import Fitted, Memory, fit_problem
 from .layers import Learning, learn_layers
 from .model import Model
+from .predictor import Predictor
 from .problem import (
     TARGET,
     Name,
@@ -24,7 +25,6 @@ from .targets import (
     ReadingFacts,
     Readings,
     TargetFacts,
-    TargetResults,
     describe_target,
     describe_torn,
     is_open,

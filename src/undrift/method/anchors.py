@@ -55,6 +55,7 @@ class Facts:
     """What is known of a problem beside its rows."""
 
     classes: np.ndarray
+    source_shares: np.ndarray  # (n_classes,) of the labelled rows
     names: list[Name]  # of the domains, sources first
     n_sources: int
     sizes: list[int]  # of the domains
@@ -75,6 +76,7 @@ class Facts:
             taught.append({teacher: words.take(rows) for teacher, words in told.items()})
         return cls(
             classes=problem.classes,
+            source_shares=np.bincount(problem.y, minlength=len(problem.classes)) / len(problem.y),
             names=problem.names,
             n_sources=problem.n_sources,
             sizes=problem.sizes,

@@ -8,7 +8,6 @@ from typing import Literal, Self, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -39,7 +38,7 @@ from .fit import (
     list_unlabelled,
     predict_held_out,
 )
-from .predictor import JuryPredictor
+from .predictor import Predictor
 from .problem import (
     UNLABELLED,
     KnownShares,
@@ -54,7 +53,6 @@ from .scores import shift_probabilities
 from .settings import Settings
 from .targets import (
     ReadingFacts,
-    TargetFacts,
     describe_target,
     list_doubts,
     list_readings,
@@ -78,7 +76,7 @@ class Given(TypedDict, total=False):
     sample_weight: ArrayLike | None
 
 
-class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
+class MSDAClassifier(Predictor):
     """Classifier for a domain without labels, learnt from one with.
 
     Learns mSDA's representation from all rows, and a linear classifier on ``[x, h^1, ..., h^l]`` of the
@@ -171,11 +169,8 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
 
     __metadata_request__fit = {"sample_domain": True, "sample_weight": None}
 
-    classes_: np.ndarray
     n_features_in_: int
     memory_: Memory | None
-    representation_: MSDA
-    targets_: dict[Name, TargetFacts]
     readings_: dict[Name, list[ReadingFacts]]
 
     def __init__(
@@ -337,7 +332,6 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         """Keep what labels of target rows do not change."""
         best, split = learnt.best, learnt.split
         self.domains_ = problem.names
-        self.source_shares_ = np.bincount(problem.y, minlength=len(problem.classes)) / len(problem.y)
         self.best_params_ = {"noise": best["noise"], "n_layers": best["n_layers"], "C": best["C"]}
         self.selection_results_ = [{**tried, "chosen": tried is best} for tried in learnt.candidates]
         n_pivots = None if split is None else len(split.pivots)
@@ -357,7 +351,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         """Keep model and results; without the `problem`, the doubts of the fit before stay."""
         verdict, evidence, facts = fitted.verdict, fitted.evidence, fitted.memory.facts
         classes = self.classes_.tolist()
-        self.model_ = fitted.model
+        self.model_, self.source_shares_ = fitted.model, facts.source_shares
         self.memory_ = fitted.memory if keeps_state and facts.targets else None
         self._last = fitted if self.memory_ is not None else None
         before = getattr(self, "targets_", {})
@@ -381,7 +375,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
                 noises = {who: lesson.noise.share for who, lesson in lessons.items()}
                 results["teacher_noise"] = noises[ONE] if list(noises) == [ONE] else noises
             self.targets_[name] = results
-        scores = [self._score(verdict.mix(i), self.n_sources_ + i) for i in range(len(facts.targets))]
+        scores = [fitted.model.decide(verdict.mix(i), self.n_sources_ + i) for i in range(len(facts.targets))]
         sizes = facts.sizes[self.n_sources_ :]
         self._scores = [each if len(each) == n else None for each, n in zip(scores, sizes, strict=True)]
 
@@ -395,7 +389,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
         k = self.find_target(target)
         p = self.recall().verdict.mix(k - self.n_sources_)
         p = shift_probabilities(p, self.model_.shift[k])
-        return self.classes_[self._weigh_classes(p, k).argmax(axis=1)]
+        return self.classes_[self.model_.weigh_classes(p, k).argmax(axis=1)]
 
     def list_labelled(self, target: Name | None = None) -> tuple[Rows, np.ndarray]:
         """Return the rows of a target whose labels are known, and these."""
@@ -542,7 +536,7 @@ class MSDAClassifier(JuryPredictor, ClassifierMixin, BaseEstimator):
             rows, weights = choose_for_estimate(is_changed, counts, n, rng)
         else:
             n_questions = min(n, max(0, N_QUESTIONS - n_known)) if np.sum(votes > 0) > 1 else 0
-            codes = self._weigh_classes(mixed, k).argmax(axis=1)
+            codes = model.weigh_classes(mixed, k).argmax(axis=1)
             given = votes, p, find_doubts(mixed, codes), counts, self.settings_.votes.doubt
             rows, weights = choose_for_predictions(*given, n, n_questions, rng)
         return (free[rows], weights) if return_weights else free[rows]

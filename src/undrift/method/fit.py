@@ -14,7 +14,7 @@ from ..inputs import Place, check_count, check_noise, check_positive, choose_pla
 from .anchors import Anchors, Facts, Seed, draw_anchors, set_labels
 from .judge import Verdict, judge
 from .layers import Learning, Level, Stack, count_pivots, extend_level, grow_levels, learn_layers, read_level
-from .model import Model
+from .model import Model, take_log_shares
 from .problem import UNLABELLED, Problem, RowKey, list_row_keys
 from .readings import Evidence, Linear, Moved, gather_evidence, measure_accuracy
 from .settings import LayerSettings, Settings
@@ -293,6 +293,11 @@ def build_model(
     sizes = np.array(facts.sizes[: facts.n_sources])
     mean = sizes @ intercept[:, : facts.n_sources] / sizes.sum()
     intercept = np.concatenate([intercept, mean[:, None]], axis=1)
+    prior = np.zeros((len(facts.names) + 1, len(facts.classes)))
+    if facts.is_balanced:
+        prior[:] = take_log_shares(facts.source_shares)
+        for k, each in enumerate(verdict.estimates, start=facts.n_sources):
+            prior[k] = take_log_shares(each.shares)
     votes = verdict.votes[:, order]
     of_sources = votes.mean(axis=0) if len(votes) else np.ones(len(readings))
     teachers, trust = {name for told in evidence.lessons for name in told}, np.zeros(len(votes))
@@ -303,9 +308,10 @@ def build_model(
         intercept=intercept,
         temperature=np.array([reading.temperature for reading in readings]),
         votes=np.vstack([np.tile(of_sources, (facts.n_sources, 1)), votes, of_sources[None]]),
-        shift=np.zeros((len(facts.names) + 1, len(facts.classes))),
+        shift=np.zeros(prior.shape),
         names=[reading.story.name for reading in readings],
         sentences=[reading.story.sentence for reading in readings],
+        prior=prior,
         teacher_weight=np.concatenate([np.zeros(facts.n_sources), trust, [0.0]]),
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..core import Layer, Rows, array_ops, hidden_rows, row_slices
 from ..inputs import Place, dtype_of
 from .jury import mix, weigh
-from .scores import class_probabilities, shift_probabilities
+from .scores import LEAST_SHARE, class_probabilities, shift_probabilities
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,8 @@ class Model:
     shift: np.ndarray  # (n_domains + 1, n_classes) added to log probabilities
     names: list[str]  # of the readings
     sentences: list[str]  # their stories
-    teacher_weight: (
-        np.ndarray
-    )  # (n_domains + 1,) factor of a teacher's log odds where predictions are of both
+    prior: np.ndarray  # (n_domains + 1, n_classes) log shares that predictions ignore: 0 for fewest errors
+    teacher_weight: np.ndarray  # (n_domains + 1,) of a teacher's log odds, where predictions are of both
 
     @property
     def n_outputs(self) -> int:
@@ -43,9 +42,22 @@ class Model:
         """Number of the reading of the input alone, which comes last; None where there is none."""
         return len(self.names) - 1 if self.coef[0].shape[1] > self.coef[1].shape[1] else None
 
+    @property
+    def is_balanced(self) -> bool:
+        """Whether predictions are of classes that count alike."""
+        return bool(self.prior.any())
+
     def score(self, X: Rows, layers: Sequence[Layer], place: Place) -> np.ndarray:
         """Return scores of rows, without an intercept: (n_readings, n, n_outputs)."""
-        scores = score_rows(X, layers, self.coef, place)
+        layers, dtype = place.move_layers(layers), dtype_of(X)
+        placed = [place.move_rows(w.astype(dtype, copy=False)) for w in self.coef]
+        width = max((len(layer.intercept) for layer in layers), default=X.shape[1])
+        scores = np.zeros((X.shape[0], self.coef[0].shape[1]))
+        with place.set_precision():
+            for rows in row_slices(X.shape[0], width):
+                x = place.move_rows(X[rows])
+                for H, w in zip(chain([x], hidden_rows(layers, x)), placed, strict=True):
+                    scores[rows, : w.shape[1]] += array_ops(H).to_numpy(H @ w)
         return scores.reshape(len(scores), -1, self.n_outputs).transpose(1, 0, 2)
 
     def read(self, scores: np.ndarray, domain: np.ndarray) -> np.ndarray:
@@ -71,25 +83,24 @@ class Model:
         given = p[:, np.arange(len(codes)), codes]
         return weigh(self.votes[domain], given, p.shape[2], doubt)
 
-    def align(self, domain: int, shift: np.ndarray) -> Model:
-        """Return the model with the log probabilities of one domain shifted."""
-        shifts = self.shift.copy()
+    def weigh_classes(self, p: np.ndarray, domain: np.ndarray | int) -> np.ndarray:
+        """Return log probabilities less the log shares that predictions ignore: the largest is predicted."""
+        return np.log(np.maximum(p, 1e-12)) - self.prior[domain]
+
+    def decide(self, p: np.ndarray, domain: np.ndarray | int) -> np.ndarray:
+        """Return scores: (n,) for two classes, positive for the second, else (n, n_classes)."""
+        logs = self.weigh_classes(p, domain)
+        return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
+
+    def align(self, domain: int, shift: np.ndarray, shares: np.ndarray) -> Model:
+        """Return the model with the log probabilities of one domain shifted, whose class shares are these."""
+        shifts, priors = self.shift.copy(), self.prior.copy()
         shifts[domain] = shift
-        return replace(self, shift=shifts)
+        if self.is_balanced:
+            priors[domain] = take_log_shares(shares)
+        return replace(self, shift=shifts, prior=priors)
 
 
-def score_rows(X: Rows, layers: Sequence[Layer], weights: Sequence[np.ndarray], place: Place) -> np.ndarray:
-    """Return scores ``sum_t h^t w_t`` of rows, without an intercept, in row blocks.
-
-    Weights of a deeper layer may lack the last columns of those of the input.
-    """
-    layers, dtype = place.move_layers(layers), dtype_of(X)
-    placed = [place.move_rows(w.astype(dtype, copy=False)) for w in weights]
-    width = max((len(layer.intercept) for layer in layers), default=X.shape[1])
-    scores = np.zeros((X.shape[0], weights[0].shape[1]))
-    with place.set_precision():
-        for rows in row_slices(X.shape[0], width):
-            x = place.move_rows(X[rows])
-            for H, w in zip(chain([x], hidden_rows(layers, x)), placed, strict=True):
-                scores[rows, : w.shape[1]] += array_ops(H).to_numpy(H @ w)
-    return scores
+def take_log_shares(shares: np.ndarray) -> np.ndarray:
+    """Return the logarithms of class shares, finite where a share is 0."""
+    return np.log(np.maximum(shares, LEAST_SHARE))

@@ -2,32 +2,97 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Self
+
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
+from ..errors import count, warn
 from ..inputs import Column, check_rows, choose_place, gather_rows, load_cluster, on_cluster, to_host
 from ..msda import MSDA
+from .jury import estimate
 from .model import Model
-from .problem import UNLABELLED, Name, check_domain_numbers, check_target_labels
-from .targets import ReadingFacts, TargetResults, list_readings
+from .problem import UNLABELLED, Label, Name, check_domain_numbers, check_target_labels
+from .scores import find_shift, shift_probabilities
+from .settings import Settings
+from .targets import ExpectedError, ReadingFacts, TargetFacts, describe_target, list_readings
 from .teacher import Given, read_words
 
+_HARDER = 1.5  # expected error of a batch over the one before, for a warning
 
-class JuryPredictor(TargetResults):
-    """A fitted classifier whose readings vote."""
+
+class Predictor(ClassifierMixin, BaseEstimator):
+    """A fitted classifier: a `Model`, and what is known of the targets."""
 
     __metadata_request__predict = {"sample_domain": True}
     __metadata_request__score = {"sample_domain": True}
 
     _dtype = "float32"  # of the representation
-    border: str
-    device: str
+    device: str = "cpu"
+    classes_: np.ndarray
+    domains_: list[Name]  # sources first
+    source_shares_: np.ndarray  # (n_classes,) of the labelled rows
+    targets_: dict[Name, TargetFacts]
+    labelled_counts_: np.ndarray  # (d,)
+    settings_: Settings  # of the fit
     model_: Model
-    representation_: MSDA
+    representation_: MSDA  # not of a distilled one
     _scores: list[np.ndarray | None] | None = None  # of this session
+
+    @property
+    def n_sources_(self) -> int:
+        """Number of the source domains."""
+        return len(self.domains_) - len(self.targets_)
+
+    @property
+    def target_names_(self) -> list[Name]:
+        """Names of the target domains."""
+        return self.domains_[self.n_sources_ :]
+
+    @property
+    def target_shares_(self) -> list[dict[Label, float]]:
+        """Class shares of every target."""
+        return [self.targets_[name]["shares"] for name in self.target_names_]
+
+    @property
+    def target_shares_interval_(self) -> list[dict[Label, tuple[float, float]]]:
+        """90% intervals of the class shares of every target."""
+        return [self.targets_[name]["shares_interval"] for name in self.target_names_]
+
+    @property
+    def expected_error_(self) -> list[ExpectedError]:
+        """Expected error of every target."""
+        return [self.targets_[name]["expected_error"] for name in self.target_names_]
+
+    @property
+    def teacher_noise_(self) -> list[float | dict[str, float] | None]:
+        """Share of a teacher's labels that look exchanged at random, for every target; by name of several."""
+        return [known.get("teacher_noise") for known in self.targets_.values()]
+
+    def find_target(self, target: Name | None = None) -> int:
+        """Return the position of a domain; the name may be left out if there is one target."""
+        names = self.target_names_
+        if target is None and len(names) == 1:
+            return self.n_sources_
+        if target not in self.domains_:
+            seen = "name one of them: target=" if target is None else f"target={target!r} is not among them: "
+            raise ValueError(
+                f"the model has {count(len(names), 'target')}; {seen}{', '.join(map(repr, names))}"
+            )
+        return self.domains_.index(target)
+
+    def fill_unknown(self, p: np.ndarray, X: Rows, target: Name | None = None) -> np.ndarray:
+        """Give sparse rows without any known feature the class shares of their target as probabilities."""
+        shares = self.source_shares_
+        if self.target_names_ and self.find_target(target) >= self.n_sources_:
+            shares = np.array(list(self.targets_[self.domains_[self.find_target(target)]]["shares"].values()))
+        p[np.diff(X.indptr) == 0] = shares
+        return p
 
     def _find_domains(self, target: Name | None, sample_domain: ArrayLike | None, n: int) -> np.ndarray:
         """Return the position of each row's domain; without targets -1, the mean of the sources."""
@@ -77,7 +142,7 @@ class JuryPredictor(TargetResults):
         if on_cluster(X):
             return self._answer_lazily("decision_function", X, *given)
         p, domain = self._find_probabilities(X, *given)
-        return self._score(p, domain).astype(self._dtype)
+        return self.model_.decide(p, domain).astype(self._dtype)
 
     def predict(
         self,
@@ -98,7 +163,7 @@ class JuryPredictor(TargetResults):
         if on_cluster(X):
             return self._answer_lazily("predict", X, *given)
         p, domain = self._find_probabilities(X, *given)
-        return self.classes_[self._weigh_classes(p, domain).argmax(axis=1)]
+        return self.classes_[self.model_.weigh_classes(p, domain).argmax(axis=1)]
 
     def predict_proba(
         self,
@@ -127,7 +192,7 @@ class JuryPredictor(TargetResults):
         check_is_fitted(self)
         scores = np.asarray(scores, dtype=float)
         logs = np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores
-        logs = logs + self.list_priors()[self._find_domains(target, sample_domain, len(logs))]
+        logs = logs + self.model_.prior[self._find_domains(target, sample_domain, len(logs))]
         p = np.exp(logs - logs.max(axis=1, keepdims=True))
         return (p / p.sum(axis=1, keepdims=True)).astype(self._dtype)
 
@@ -150,25 +215,6 @@ class JuryPredictor(TargetResults):
         """
         predicted = self.predict(X, target=target, sample_domain=sample_domain)
         return float(accuracy_score(to_host(y), predicted, sample_weight=to_host(sample_weight)))
-
-    def list_priors(self) -> np.ndarray:
-        """Return log shares that predictions ignore, (n_domains + 1, n_classes): 0 for the fewest errors."""
-        priors = np.zeros((len(self.domains_) + 1, len(self.classes_)))
-        if self.border == "balanced":
-            source = np.log(np.maximum(self.source_shares_, 1e-6))
-            priors[:] = source
-            for k, shares in enumerate(self.target_shares_, start=self.n_sources_):
-                priors[k] = np.log(np.maximum(list(shares.values()), 1e-6))
-        return priors
-
-    def _weigh_classes(self, p: np.ndarray, domain: np.ndarray | int) -> np.ndarray:
-        """Return log probabilities less the log shares that predictions ignore."""
-        return np.log(np.maximum(p, 1e-12)) - self.list_priors()[domain]
-
-    def _score(self, p: np.ndarray, domain: np.ndarray | int) -> np.ndarray:
-        """Return the scores of `decision_function` from class probabilities."""
-        logs = self._weigh_classes(p, domain)
-        return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
     @property
     def target_scores_(self) -> list[np.ndarray | None]:
@@ -214,8 +260,8 @@ class JuryPredictor(TargetResults):
 
     def _score_rows(self, X: Rows) -> np.ndarray:
         """Return the readings' scores of checked rows, without an intercept: (n_readings, n, n_outputs)."""
-        place = choose_place([X], self.device)
-        return self.model_.score(X, self.representation_.layers_, place)
+        layers = self.representation_.layers_ if hasattr(self, "representation_") else []
+        return self.model_.score(X, layers, choose_place([X], self.device))
 
     def _answer_lazily(
         self,
@@ -268,13 +314,55 @@ class JuryPredictor(TargetResults):
         votes = self.model_.weigh(p[:, rows], codes[rows], k, self.settings_.votes.doubt)
         return list_readings(self.classes_.tolist(), self.model_.names, self.model_.sentences, votes, p)
 
-    def _is_balanced(self) -> bool:
-        return self.border == "balanced"
+    def align(self, X: Rows, *, target: Name | None = None) -> Self:
+        """Return a copy for a later batch of a target: its class shares, threshold and expected error.
 
-    def _predict_aligned(self, X: Rows, k: int, shift: np.ndarray) -> np.ndarray:
-        """Return probabilities of rows of the domain at position k, with their logarithms shifted."""
-        X = self._check_input(X)
-        return self.model_.align(k, shift).predict(self._score_rows(X), np.full(X.shape[0], k))
+        The classes look as they did, and only their shares differ.
 
-    def _keep_shift(self, k: int, shift: np.ndarray) -> None:
-        self.model_, self._scores = self.model_.align(k, shift), None
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (n, d)
+            Rows of the batch, or some that were drawn at random: 200 or more.
+        target : str, optional
+            Its name; needed where `fit` had several.
+
+        Returns
+        -------
+        MSDAClassifier
+        """
+        X, k = self._check_input(X), self.find_target(target)
+        name, votes, model = self.domains_[k], self.settings_.votes, self.model_
+        p = model.mix(model.read(self._score_rows(X), np.full(X.shape[0], k)), k)
+        shift = find_shift(p, np.array(list(self.targets_[name]["shares"].values())), votes.batch)
+        none = np.zeros((0, p.shape[1])), np.zeros(0, dtype=int)
+        found = estimate(shift_probabilities(p, shift), *none, votes, is_balanced=model.is_balanced)
+        results = describe_target(self.classes_.tolist(), found)
+        aligned = copy(self)
+        aligned.model_, aligned._scores = model.align(k, shift, found.shares), None
+        aligned.targets_ = {**self.targets_, name: self.targets_[name] | results}
+        return aligned
+
+    def update_target(self, X: Rows, *, target: Name | None = None) -> Self:
+        """Set class shares, threshold and expected error of a target from a later batch, as :meth:`align`.
+
+        Warns where that is not enough: where the error to expect is far above the one before.
+
+        Parameters
+        ----------
+        X, target
+            As for :meth:`align`.
+
+        Returns
+        -------
+        MSDAClassifier
+            Itself.
+        """
+        aligned, name = self.align(X, target=target), self.domains_[self.find_target(target)]
+        before, after = (each.targets_[name]["expected_error"]["error"] for each in (self, aligned))
+        if after > _HARDER * before:
+            warn(
+                f"the new batch is harder than the target of the fit: an error of {after:.1%} is expected, "
+                f"{before:.1%} before; fit again with it"
+            )
+        self.__dict__.update(vars(aligned))
+        return self

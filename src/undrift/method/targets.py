@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
-from typing import NotRequired, Self, TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..core import Rows, array_ops
-from ..errors import count, warn
+from ..errors import count
 from ..inputs import on_cluster
-from .jury import Estimate, estimate, mix
-from .problem import Label, Name
-from .scores import SourceScores, find_shift, measure_auc, shift_probabilities
-from .settings import Settings
+from .jury import Estimate, mix
+from .problem import Label
+from .scores import SourceScores, measure_auc
 
 _FEW_ROWS = 100  # of a target
 _FEW_OF_A_CLASS = 5  # labelled rows
@@ -30,7 +28,6 @@ _SOME_VOTES = 0.1
 _TORN, _LEAST_SPAN = 2.0, 0.02  # ratio and difference of the shares of one of several classes, by readings
 MOST_STORIES = 4  # that are told
 MOST_TOLD = 4  # classes that a doubt names
-_HARDER = 1.5  # expected error of a batch over the one before, for a warning
 
 
 class ExpectedError(TypedDict):
@@ -74,133 +71,6 @@ class ReadingFacts(TypedDict):
 
 
 Readings = Sequence[ReadingFacts]
-
-
-class TargetResults:
-    """Results of a fitted model for every target, and its alignment to later batches."""
-
-    classes_: np.ndarray
-    domains_: list[Name]  # sources first
-    source_shares_: np.ndarray  # (n_classes,) of the labelled rows
-    targets_: dict[Name, TargetFacts]
-    settings_: Settings  # of the fit
-
-    @property
-    def n_sources_(self) -> int:
-        """Number of the source domains."""
-        return len(self.domains_) - len(self.targets_)
-
-    @property
-    def target_names_(self) -> list[Name]:
-        """Names of the target domains."""
-        return self.domains_[self.n_sources_ :]
-
-    @property
-    def target_shares_(self) -> list[dict[Label, float]]:
-        """Class shares of every target."""
-        return [self.targets_[name]["shares"] for name in self.target_names_]
-
-    @property
-    def target_shares_interval_(self) -> list[dict[Label, tuple[float, float]]]:
-        """90% intervals of the class shares of every target."""
-        return [self.targets_[name]["shares_interval"] for name in self.target_names_]
-
-    @property
-    def expected_error_(self) -> list[ExpectedError]:
-        """Expected error of every target."""
-        return [self.targets_[name]["expected_error"] for name in self.target_names_]
-
-    @property
-    def teacher_noise_(self) -> list[float | dict[str, float] | None]:
-        """Share of a teacher's labels that look exchanged at random, for every target; by name of several."""
-        return [known.get("teacher_noise") for known in self.targets_.values()]
-
-    def find_target(self, target: Name | None = None) -> int:
-        """Return the position of a domain; the name may be left out if there is one target."""
-        names = self.target_names_
-        if target is None and len(names) == 1:
-            return self.n_sources_
-        if target not in self.domains_:
-            seen = "name one of them: target=" if target is None else f"target={target!r} is not among them: "
-            raise ValueError(
-                f"the model has {count(len(names), 'target')}; {seen}{', '.join(map(repr, names))}"
-            )
-        return self.domains_.index(target)
-
-    def fill_unknown(self, p: np.ndarray, X: Rows, target: Name | None = None) -> np.ndarray:
-        """Give sparse rows without any known feature the class shares of their target as probabilities."""
-        shares = self.source_shares_
-        if self.target_names_ and self.find_target(target) >= self.n_sources_:
-            shares = np.array(list(self.targets_[self.domains_[self.find_target(target)]]["shares"].values()))
-        p[np.diff(X.indptr) == 0] = shares
-        return p
-
-    def align(self, X: Rows, *, target: Name | None = None) -> Self:
-        """Return a copy for a later batch of a target: its class shares, threshold and expected error.
-
-        The classes look as they did, and only their shares differ.
-
-        Parameters
-        ----------
-        X : {array, sparse matrix} of shape (n, d)
-            Rows of the batch, or some that were drawn at random: 200 or more.
-        target : str, optional
-            Its name; needed where `fit` had several.
-
-        Returns
-        -------
-        MSDAClassifier
-        """
-        k = self.find_target(target)
-        name, aligned = self.domains_[k], copy(self)
-        p = self._predict_aligned(X, k, np.zeros(len(self.classes_)))
-        shares = np.array(list(self.targets_[name]["shares"].values()))
-        votes = self.settings_.votes
-        shift = find_shift(p, shares, votes.batch)
-        aligned._keep_shift(k, shift)
-        none = np.zeros((0, p.shape[1])), np.zeros(0, dtype=int)
-        mixed, is_balanced = shift_probabilities(p, shift), self._is_balanced()
-        aligned_estimate = estimate(mixed, *none, votes, is_balanced=is_balanced)
-        results = describe_target(self.classes_.tolist(), aligned_estimate)
-        aligned.targets_ = {**self.targets_, name: self.targets_[name] | results}
-        return aligned
-
-    def update_target(self, X: Rows, *, target: Name | None = None) -> Self:
-        """Set class shares, threshold and expected error of a target from a later batch, as :meth:`align`.
-
-        Warns where that is not enough: where the error to expect is far above the one before.
-
-        Parameters
-        ----------
-        X, target
-            As for :meth:`align`.
-
-        Returns
-        -------
-        MSDAClassifier
-            Itself.
-        """
-        aligned, name = self.align(X, target=target), self.domains_[self.find_target(target)]
-        before, after = (each.targets_[name]["expected_error"]["error"] for each in (self, aligned))
-        if after > _HARDER * before:
-            warn(
-                f"the new batch is harder than the target of the fit: an error of {after:.1%} is expected, "
-                f"{before:.1%} before; fit again with it"
-            )
-        vars(self).update(vars(aligned))
-        return self
-
-    def _is_balanced(self) -> bool:
-        """Tell whether predictions are of classes that count alike."""
-        raise NotImplementedError
-
-    def _predict_aligned(self, X: Rows, k: int, shift: np.ndarray) -> np.ndarray:
-        """Return probabilities of rows of the domain at position k, with their logarithms shifted."""
-        raise NotImplementedError
-
-    def _keep_shift(self, k: int, shift: np.ndarray) -> None:
-        """Shift log probabilities of the domain at position k from now on."""
-        raise NotImplementedError
 
 
 def describe_target(classes: Sequence[Label], estimate: Estimate) -> TargetFacts:

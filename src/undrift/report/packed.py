@@ -97,16 +97,18 @@ def pack_sentence_model(given: ReportData) -> dict[str, object] | None:
     rows = np.sort(np.random.default_rng(0).permutation(len(target.rows))[:MOST_DISTILLED])
     X = target.rows.X[rows]
     taught = ask_teacher(given.classifier, X, target.domain)
-    model, held_out, codes = distill(X / vectorizer.length, taught)
-    strongest = np.argsort(-np.abs(model.coef_).max(axis=1), kind="stable")
+    distilled, held_out, codes = distill(X / vectorizer.length, taught)
+    model = distilled.model_
+    coef = model.coef[0]
+    strongest = np.argsort(-np.abs(coef).max(axis=1), kind="stable")
     names = np.array([len(given.terms[j].encode()) + 1 for j in strongest])
-    kept = np.sort(strongest[np.cumsum(names + WEIGHT_BYTES * model.coef_.shape[1]) <= MOST_BYTES])
-    step = float(np.abs(model.coef_).max()) / 32_767 or 1.0
-    units = np.rint(model.coef_[kept].T / step).astype("<i2")  # the low byte first
+    kept = np.sort(strongest[np.cumsum(names + WEIGHT_BYTES * coef.shape[1]) <= MOST_BYTES])
+    step = float(np.abs(coef).max()) / 32_767 or 1.0
+    units = np.rint(coef[kept].T / step).astype("<i2")  # the low byte first
     runs = np.unique(-vectorizer.document_frequency_[kept], return_counts=True)
-    intercept = model.intercept_[model.find_target(None)]
+    intercept = model.intercept[0, distilled.find_target(None)]
     whole, cut = (
-        predict_codes(_score_unit_rows(X[held_out][:, terms], model.coef_[terms]) + intercept)
+        predict_codes(_score_unit_rows(X[held_out][:, terms], coef[terms]) + intercept)
         for terms in (np.arange(len(given.terms)), kept)
     )
     return {
@@ -114,10 +116,10 @@ def pack_sentence_model(given: ReportData) -> dict[str, object] | None:
         "runs": [[int(-n), int(size)] for n, size in zip(*runs, strict=True)],
         "n_documents": int(vectorizer.n_documents_),
         "weights": base64.b64encode(units.tobytes()).decode(),
-        "n_outputs": model.coef_.shape[1],
+        "n_outputs": coef.shape[1],
         "step": step,
         "intercept": [float(value) for value in intercept],
-        "temperature": float(model.temperature_),
+        "temperature": float(model.temperature[0]),
         "classes": given.classes,
         "new": np.flatnonzero(given.statistics["n_labelled"][kept] == 0).tolist(),
         "agreement": float(np.mean((codes == taught.predicted[held_out]) & (whole == cut))),

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsqr
-from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ..core import Rows
+from ..inputs import Place
 from ..method import (
+    Model,
     MSDAClassifier,
     Name,
+    Predictor,
     Settings,
     TargetFacts,
-    TargetResults,
-    class_probabilities,
     find_border,
     fit_temperature,
-    predict_codes,
-    shift_probabilities,
 )
 
 LEAST_ROWS = 10
@@ -74,62 +69,26 @@ def ask_teacher(classifier: MSDAClassifier, X: Rows, target: Name | Sequence[Nam
         rows = np.flatnonzero(positions == k)
         probabilities[rows] = classifier.predict_proba(X[rows], target=classifier.domains_[k])
     targets, domain = np.unique(positions, return_inverse=True)
-    prior = classifier.list_priors()[targets]
+    prior = classifier.model_.prior[targets]
     told = {classifier.domains_[k]: classifier.targets_[classifier.domains_[k]] for k in targets}
     given = classifier.source_shares_, classifier.settings_
     return Taught(classifier.classes_, probabilities, told, domain, prior, *given)
 
 
-class DistilledClassifier(ClassifierMixin, TargetResults, BaseEstimator):
+class DistilledClassifier(Predictor):
     """Linear classifier of sparse rows, with an intercept for every target domain.
 
-    :func:`distill` makes it. It predicts like :class:`MSDAClassifier`, and has no layers. Its attributes are
-    those of the classifier that was distilled, for the targets alone; `coef_` is one array of shape
-    (d, n_outputs), and `labelled_counts_` is -1 where a count is not known.
+    :func:`distill` makes it. It predicts like :class:`MSDAClassifier`, and has no layers: `model_` has one
+    reading, of the input. Its attributes are those of the classifier that was distilled, for the targets
+    alone; `labelled_counts_` is -1 where a count is not known.
     """
 
-    coef_: np.ndarray
-    intercept_: np.ndarray  # (n_domains, n_outputs)
-    temperature_: float
-    shift_: np.ndarray  # (n_domains, n_classes) added to log probabilities
-    prior_: np.ndarray  # (n_domains, n_classes) log shares that predictions ignore
+    _dtype = "float64"
+    ridge_: float
 
     def fit(self, X: Rows, y: object) -> DistilledClassifier:
         """Refuse: `distill` fits."""
         raise ValueError("a distilled classifier learns from another one: see TextAdapter.distill")
-
-    def decision_function(self, X: Rows, *, target: Name | None = None) -> np.ndarray:
-        """Return scores: of shape (n,) for two classes (positive for the second), else (n, n_classes)."""
-        logs = np.log(np.maximum(self.predict_proba(X, target=target), 1e-12))
-        logs = logs - self.prior_[self.find_target(target)]
-        return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
-
-    def predict(self, X: Rows, *, target: Name | None = None) -> np.ndarray:
-        """Predict labels."""
-        scores = self.decision_function(X, target=target)
-        return self.classes_[predict_codes(scores.reshape(len(scores), -1))]
-
-    def predict_proba(self, X: Rows, *, target: Name | None = None) -> np.ndarray:
-        """Return probabilities of the classes."""
-        check_is_fitted(self)
-        k = self.find_target(target)
-        return self._predict_aligned(X, k, self.shift_[k])
-
-    def scores_to_proba(self, scores: np.ndarray, *, target: Name | None = None) -> np.ndarray:
-        """Return `predict_proba` of rows from their `decision_function`."""
-        logs = np.column_stack([np.zeros(len(scores)), scores]) if np.ndim(scores) == 1 else scores
-        return softmax(logs + self.prior_[self.find_target(target)], axis=1)
-
-    def _is_balanced(self) -> bool:
-        return bool(self.prior_.any())
-
-    def _predict_aligned(self, X: Rows, k: int, shift: np.ndarray) -> np.ndarray:
-        p = class_probabilities(X @ self.coef_ + self.intercept_[k], self.temperature_)
-        return shift_probabilities(p, shift)
-
-    def _keep_shift(self, k: int, shift: np.ndarray) -> None:
-        self.shift_ = self.shift_.copy()
-        self.shift_[k] = shift
 
 
 def distill(X: Rows, taught: Taught, seed: int = 0) -> tuple[DistilledClassifier, np.ndarray, np.ndarray]:
@@ -144,27 +103,30 @@ def distill(X: Rows, taught: Taught, seed: int = 0) -> tuple[DistilledClassifier
         raise ValueError(f"distillation learns from documents, {LEAST_ROWS} at least; got {n}")
     order = np.random.default_rng(seed).permutation(n)[:MOST_ROWS]
     choosing, held_out, rest = np.split(order, [max(2, len(order) // 10), max(4, len(order) // 5)])
-    trials: list[tuple[float, DistilledClassifier]] = []  # squared errors on held-out rows, and models
+    errors, trial = dict[float, float](), None  # squared, on held-out rows, by ridge
     for ridge in RIDGES:
-        trial = _fit_ridge(X[rest], taught.select(rest), ridge, trials[-1][1].coef_ if trials else None)
-        difference = _scores(trial, X[choosing], taught.domain[choosing]) - taught.scores[choosing]
-        trials.append((float(np.mean(difference**2)), trial))
-    ridge = min(trials, key=itemgetter(0))[1].ridge_
+        trial = _fit_ridge(X[rest], taught.select(rest), ridge, None if trial is None else trial.coef[0])
+        difference = _score(trial, X[choosing], taught.domain[choosing]) - taught.scores[choosing]
+        errors[ridge] = float(np.mean(difference**2))
+    ridge = min(errors, key=lambda ridge: errors[ridge])
     trial = _fit_ridge(X[rest], taught.select(rest), ridge)
     unseen = np.concatenate([choosing, held_out])
     first, temperature = (
-        _match_temperature(_scores(trial, X[rows], taught.domain[rows]), taught.probabilities[rows])
+        _match_temperature(_score(trial, X[rows], taught.domain[rows]), taught.probabilities[rows])
         for rows in (choosing, unseen)
     )
-    _set_border(trial, X[rest], taught.select(rest), first)
-    p = class_probabilities(_scores(trial, X[held_out], taught.domain[held_out]), first)
-    codes = (np.log(np.maximum(p, 1e-12)) - taught.prior[taught.domain[held_out]]).argmax(axis=1)
-    model = _fit_ridge(X, taught, ridge)
-    _set_border(model, X, taught, temperature)
+    trial, domain = _set_border(trial, X[rest], taught.select(rest), first), taught.domain[held_out]
+    p = trial.predict(trial.score(X[held_out], [], Place()), domain)
+    codes = trial.weigh_classes(p, domain).argmax(axis=1)
+    model = DistilledClassifier()
+    model.model_ = _set_border(_fit_ridge(X, taught, ridge), X, taught, temperature)
+    model.classes_, model.ridge_, model.n_features_in_ = taught.classes, ridge, X.shape[1]
+    model.domains_, model.targets_ = list(taught.targets), dict(taught.targets)
+    model.source_shares_, model.settings_ = taught.source_shares, taught.settings
     return model, held_out, codes
 
 
-def _fit_ridge(X: Rows, taught: Taught, ridge: float, start: np.ndarray | None = None) -> DistilledClassifier:
+def _fit_ridge(X: Rows, taught: Taught, ridge: float, start: np.ndarray | None = None) -> Model:
     """Minimise ``|scores - X w - b|^2 + ridge |w|^2`` with an intercept b for every domain.
 
     The intercepts drop out of rows and scores less the means of their domains; the rows stay sparse.
@@ -186,13 +148,19 @@ def _fit_ridge(X: Rows, taught: Taught, ridge: float, start: np.ndarray | None =
     columns = [
         lsqr(centred, target, x0=first, **options)[0] for target, first in zip(targets.T, starts, strict=True)
     ]
-    model = DistilledClassifier()
-    model.coef_ = np.column_stack(columns).astype(np.float32)
-    model.intercept_ = score_means - row_means @ model.coef_
-    model.classes_, model.ridge_ = taught.classes, ridge
-    model.domains_, model.targets_ = list(taught.targets), dict(taught.targets)
-    model.source_shares_, model.settings_ = taught.source_shares, taught.settings
-    return model
+    coef = np.column_stack(columns).astype(np.float32)
+    n, no_source = len(sizes) + 1, ((0, 1), (0, 0))
+    return Model(
+        coef=[coef],
+        intercept=np.pad(score_means - row_means @ coef, no_source)[None],
+        temperature=np.ones(1),
+        votes=np.ones((n, 1)),
+        shift=np.zeros((n, len(taught.classes))),
+        names=["distilled"],
+        sentences=["Words mean what the adapter says."],
+        prior=np.pad(taught.prior, no_source),
+        teacher_weight=np.zeros(n),
+    )
 
 
 def _domain_means(values: Rows, domain: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -201,8 +169,8 @@ def _domain_means(values: Rows, domain: np.ndarray, sizes: np.ndarray) -> np.nda
     return np.array(sums) / np.maximum(sizes, 1)[:, None]
 
 
-def _scores(model: DistilledClassifier, X: Rows, domain: np.ndarray) -> np.ndarray:
-    return X @ model.coef_ + model.intercept_[domain]
+def _score(model: Model, X: Rows, domain: np.ndarray) -> np.ndarray:
+    return X @ model.coef[0] + model.intercept[0, domain]
 
 
 def _match_temperature(scores: np.ndarray, probabilities: np.ndarray) -> float:
@@ -212,12 +180,11 @@ def _match_temperature(scores: np.ndarray, probabilities: np.ndarray) -> float:
     return fit_temperature(np.tile(scores, (n_classes, 1)), codes, probabilities.T.ravel())
 
 
-def _set_border(model: DistilledClassifier, X: Rows, taught: Taught, temperature: float) -> None:
-    """Set temperature and intercepts, for the mean probabilities of every domain that were taught."""
-    scores = _scores(model, X, taught.domain)
-    model.temperature_, model.prior_ = temperature, taught.prior
-    model.shift_ = np.zeros(taught.prior.shape)
+def _set_border(model: Model, X: Rows, taught: Taught, temperature: float) -> Model:
+    """Return the model at a temperature, with the mean probabilities of every domain that were taught."""
+    scores, intercept = _score(model, X, taught.domain), model.intercept.copy()
     for i in np.unique(taught.domain).tolist():
         rows = taught.domain == i
         shares = taught.probabilities[rows].mean(axis=0)
-        model.intercept_[i] += find_border(scores[rows], temperature, shares)
+        intercept[0, i] += find_border(scores[rows], temperature, shares)
+    return replace(model, temperature=np.array([temperature]), intercept=intercept)

@@ -100,13 +100,13 @@ class DistilledText(TextModel):
             `TfidfVectorizer` and `LogisticRegression`. The former refuses NaN: replace it by empty text.
         """
         check_is_fitted(self)
-        linear, temperature = self.classifier_, self.classifier_.temperature_
+        linear = self.classifier_
         intercept = linear.decision_function(self.vectorizer_.transform([""]), target=target)
         classifier = LogisticRegression()
         classifier.classes_ = self.classes_
-        classifier.coef_ = linear.coef_.T.astype(np.float64) / temperature
+        classifier.coef_ = linear.coef_[0].T
         classifier.intercept_ = np.ravel(intercept)
-        classifier.n_features_in_ = linear.coef_.shape[0]
+        classifier.n_features_in_ = linear.n_features_in_
         return Pipeline([("tfidf", self.vectorizer_), ("classifier", classifier)])
 
 
