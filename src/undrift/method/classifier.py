@@ -59,7 +59,7 @@ from .targets import (
     measure_coverage,
     sum_rows,
 )
-from .teacher import ONE, Teacher, add_words, name_words, take_taught_rows
+from .teacher import ONE, Teacher, hear_teachers, name_words, take_taught_rows
 
 Purpose: TypeAlias = Literal["predictions", "estimate"]
 PURPOSES = ("predictions", "estimate")  # of asking for labels
@@ -296,11 +296,11 @@ class MSDAClassifier(Predictor):
         problem = check_problem(
             self, *rows, given.get("sample_domain"), given.get("sample_weight"), dtype=dtype
         )
-        add_words(problem, taught, settings.teacher.least)
         known = check_shares(self.target_shares, problem.classes, problem.targets)
         by_name = zip(problem.targets, known, strict=True)
         return replace(
             problem,
+            taught=hear_teachers(problem, taught, settings.teacher.least),
             has_source=has_source,
             shares={name: np.array(shares) for name, shares in by_name if shares is not None},
             assumes_same=self.target_shares == "source",

@@ -238,6 +238,8 @@ class Predictor(ClassifierMixin, BaseEstimator):
         domain = self._find_domains(target, sample_domain, X.shape[0])
         p = self.model_.predict(self._score_rows(X), domain)
         if teacher is not None:
+            if not self.model_.teacher_weight.any():
+                raise ValueError("the model has not learnt from one teacher: leave teacher out")
             words = read_words(Given(teacher, teacher_confidence), len(p), self.classes_)
             weight = self.model_.teacher_weight[domain, None]
             scores = words.scores if len(self.classes_) > 2 else np.pad(words.scores, ((0, 0), (1, 0)))

@@ -187,13 +187,18 @@ def check_problem(
     by_name = {name: all_codes[is_member] for name, is_member in members.items()}
     by_name |= {name: np.full(Z.shape[0], UNLABELLED) for name, Z in targets.items()}
     of_rows = np.concatenate([weight[is_member & has_label] for is_member in members.values()])
-    domains = Problem(rows, by_name, sum(k >= 0 for k in names), classes, of_rows)
+    given: Mapping[Name, Column] = {}
     if y_target is not None and sample_domain is not None and not targets:
-        given = np.asarray(y_target, dtype=object)
-        _add_target_labels(domains, {name: given[members[name]] for name in domains.targets})
+        column = np.asarray(y_target, dtype=object)
+        given = {name: column[members[name]] for k, name in names.items() if k < 0}
     elif y_target is not None:
-        _add_target_labels(domains, name_values(y_target, "y_target", X_target))
-    return domains
+        given = name_values(y_target, "y_target", X_target)
+    for name, labels in given.items():
+        title = "y_target" if name == TARGET else f"y_target[{name!r}]"
+        found = check_target_labels(labels, rows[name].shape[0], classes, title)
+        if (found != UNLABELLED).any():
+            by_name[name] = _label_once(rows[name], found, title)
+    return Problem(rows, by_name, sum(k >= 0 for k in names), classes, of_rows)
 
 
 def _number_rows(
@@ -312,15 +317,6 @@ def find_equal_rows(X: Rows) -> np.ndarray:
     seen: dict[RowKey, int] = {}
     keys = list_row_keys(to_host(X), np.zeros(X.shape[0], dtype=int))
     return np.array([seen.setdefault(key, i) for i, key in enumerate(keys)], dtype=int)
-
-
-def _add_target_labels(domains: Problem, given: Mapping[Name, Column]) -> None:
-    """Put labels of target rows into the codes of their domains."""
-    for name, labels in given.items():
-        title, X = "y_target" if name == TARGET else f"y_target[{name!r}]", domains.rows[name]
-        codes = check_target_labels(labels, X.shape[0], domains.classes, title)
-        if (codes != UNLABELLED).any():
-            domains.codes[name] = _label_once(X, codes, title)
 
 
 def _label_once(X: Rows, codes: np.ndarray, title: str) -> np.ndarray:

@@ -95,12 +95,6 @@ def learn_labelled(anchors: Anchors, gram: Gram, C: float) -> LeastSquares:
         return LeastSquares.fit(K, signs(codes, codes.max() + 1), C / gram.scale, anchors.weight)
 
 
-def measure_accuracy(anchors: Anchors, gram: Gram, C: float, folds: Sequence[np.ndarray]) -> float:
-    """Return the accuracy on labelled anchors that are held out."""
-    scores = learn_labelled(anchors, gram, C).score_held_out(folds)
-    return float(np.mean(predict_codes(scores) == anchors.codes[: gram.n_labelled]))
-
-
 def gather_evidence(anchors: Anchors, facts: Facts, gram: Gram, C: float, settings: Settings) -> Evidence:
     """Score held-out labelled rows, condition the targets on the labelled rows, and review teachers."""
     gram = gram.suit(C, settings.rounds.label_weight)
@@ -111,33 +105,22 @@ def gather_evidence(anchors: Anchors, facts: Facts, gram: Gram, C: float, settin
     temperature = fit_temperature(scores, codes, anchors.weight)
     held_out = SourceScores(scores, codes, n_classes)
     evidence = Evidence(anchors, facts, conditioned, held_out, temperature, C / gram.scale, [])
-    return replace(evidence, lessons=_learn_lessons(evidence, gram, settings))
-
-
-def _learn_lessons(evidence: Evidence, gram: Gram, settings: Settings) -> list[dict[str, Lesson]]:
-    """Review every teacher's labels of every target."""
-    lessons, facts = [], evidence.facts
-    n_classes = len(facts.classes)
-    groups = zip(facts.targets, facts.taught, evidence.groups, evidence.raw_scores, strict=True)
-    for name, told, group, raw in groups:
-        rows = gram.n_labelled + group
-        lessons.append(
-            {
-                teacher: learn_lesson(gram, rows, words, evidence.C, n_classes, settings)
-                for teacher, words in told.items()
-            }
-        )
-        if facts.has_source:
-            for words in told.values():
-                auc = measure_auc(raw[words.taught], words.codes[words.taught])
-                if auc < _LEAST_AGREEMENT:
-                    warn(
-                        f"the teacher contradicts the source in {name!r}: scores of the source order its "
-                        f"classes with an area under the ROC curve of {auc:.2f}, where 0.5 is chance; do the "
-                        "labels mean the same?",
-                        code="teacher-contradicts",
-                    )
-    return lessons
+    lessons = []
+    pairs = zip(facts.taught, evidence.groups, strict=True)
+    for i, (told, group) in enumerate(pairs):
+        given = evidence.C, n_classes, settings
+        by_teacher = {name: learn_lesson(gram, n + group, words, *given) for name, words in told.items()}
+        lessons.append(by_teacher)
+        for words in told.values() if facts.has_source else ():
+            auc = measure_auc(evidence.raw_scores[i][words.taught], words.codes[words.taught])
+            if auc < _LEAST_AGREEMENT:
+                warn(
+                    f"the teacher contradicts the source in {facts.targets[i]!r}: scores of the source order "
+                    f"its classes with an area under the ROC curve of {auc:.2f}, where 0.5 is chance; do the "
+                    "labels mean the same?",
+                    code="teacher-contradicts",
+                )
+    return replace(evidence, lessons=lessons)
 
 
 @dataclass(frozen=True)

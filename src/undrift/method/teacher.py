@@ -118,27 +118,24 @@ def read_words(given: Given, n: int, classes: np.ndarray, name: Name = TARGET) -
     """
     labels, confidence = given.labels, given.confidence
     if np.ndim(labels) == 2:
-        return _read_probabilities(np.asarray(to_host(labels), dtype=float), n, len(classes), _title(name))
+        p = np.asarray(to_host(labels), dtype=float)
+        if p.shape != (n, len(classes)) or (p < 0).any():
+            raise ValueError(
+                f"{_title(name)} of shape {p.shape} must be probabilities, one row for each of {n} target "
+                f"rows and one column for each of {len(classes)} classes"
+            )
+        is_silent = np.isnan(p).any(axis=1)
+        p = np.where(is_silent[:, None], 1.0, p)
+        return Words(_log_odds(p), np.where(is_silent, UNLABELLED, np.argmax(p, axis=1)))
     codes, unknown = find_codes(labels, n, classes, _title(name))
     if unknown:
         names = ", ".join(map(repr, classes.tolist()))
         raise ValueError(
             f"{_title(name)} holds {unknown[0]!r}, which is not a class; the classes are {names}"
         )
-    is_silent = (codes == UNLABELLED)[:, None]
     scores = signs(codes, len(classes)) if confidence is None else _weigh(codes, confidence, len(classes))
-    return Words(np.where(is_silent, 0.0, scores), codes, given.story, given.error)
-
-
-def _read_probabilities(p: np.ndarray, n: int, n_classes: int, title: str) -> Words:
-    if p.shape != (n, n_classes) or (p < 0).any():
-        raise ValueError(
-            f"{title} of shape {p.shape} must be probabilities, one row for each of {n} target rows and one "
-            f"column for each of {n_classes} classes"
-        )
-    is_silent = np.isnan(p).any(axis=1)
-    p = np.where(is_silent[:, None], 1.0, p)
-    return Words(_log_odds(p), np.where(is_silent, UNLABELLED, np.argmax(p, axis=1)))
+    scores = np.where((codes == UNLABELLED)[:, None], 0.0, scores)
+    return Words(scores, codes, given.story, given.error)
 
 
 def _weigh(codes: np.ndarray, confidence: Column, n_classes: int) -> np.ndarray:
@@ -158,14 +155,17 @@ def _log_odds(p: np.ndarray) -> np.ndarray:
     return log_p[:, 1:] - log_p[:, :1] if p.shape[1] == 2 else log_p - log_p.mean(axis=1, keepdims=True)
 
 
-def add_words(problem: Problem, given: Mapping[Name, Mapping[str, Given]], least: int) -> None:
-    """Add the teachers' scores of target rows to a problem."""
+def hear_teachers(
+    problem: Problem, given: Mapping[Name, Mapping[str, Given]], least: int
+) -> dict[Name, dict[str, Words]]:
+    """Return the teachers' scores of target rows: by target, then by teacher."""
+    taught = dict[Name, dict[str, Words]]()
     for name, several in given.items():
-        n = problem.rows[name].shape[0]
-        words = {teacher: read_words(told, n, problem.classes, name) for teacher, told in several.items()}
-        for told in words.values():
-            check_words(told, problem.classes, name, least)
-        problem.taught[name] = words
+        n, taught[name] = problem.rows[name].shape[0], {}
+        for teacher, told in several.items():
+            taught[name][teacher] = words = read_words(told, n, problem.classes, name)
+            check_words(words, problem.classes, name, least)
+    return taught
 
 
 @dataclass(frozen=True)

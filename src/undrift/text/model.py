@@ -69,8 +69,12 @@ class TextModel(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n,) or (n, n_classes)
         """
-        rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
-        return self.classifier_.decision_function(rows, target=target, **said)
+        return self.classifier_.decision_function(
+            self._count_terms(documents),
+            target=target,
+            teacher=teacher,
+            teacher_confidence=teacher_confidence,
+        )
 
     def predict(
         self,
@@ -86,8 +90,10 @@ class TextModel(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n,)
         """
-        rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
-        return self.classifier_.predict(rows, target=target, **said)
+        rows = self._count_terms(documents)
+        return self.classifier_.predict(
+            rows, target=target, teacher=teacher, teacher_confidence=teacher_confidence
+        )
 
     def predict_proba(
         self,
@@ -105,9 +111,11 @@ class TextModel(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n, n_classes)
         """
-        rows, said = self._count_terms(documents), _name_answers(teacher, teacher_confidence)
-        p = self.classifier_.predict_proba(rows, target=target, **said)
-        return p if said else self.classifier_.fill_unknown(p, rows, target)
+        rows = self._count_terms(documents)
+        p = self.classifier_.predict_proba(
+            rows, target=target, teacher=teacher, teacher_confidence=teacher_confidence
+        )
+        return self.classifier_.fill_unknown(p, rows, target) if teacher is None else p
 
     def predict_frame(self, documents: Iterable[str], *, target: str | None = None) -> pd.DataFrame:
         """Return predictions as a table, with the columns that `undrift predict` adds to a file.
@@ -236,9 +244,3 @@ class TextModel(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _name_answers(teacher: ArrayLike | None, confidence: ArrayLike | None) -> dict[str, ArrayLike]:
-    """Return a teacher's answers as options of a classifier; none where there is no teacher."""
-    named = {"teacher": teacher, "teacher_confidence": confidence}
-    return {name: value for name, value in named.items() if value is not None}
