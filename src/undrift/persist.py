@@ -45,7 +45,7 @@ from .errors import UndriftError
 from .files import replace_file
 from .inputs import check_device
 from .method import PARTS as SETTINGS
-from .method import Anchors, Facts, Memory, Model, MSDAClassifier, Settings, Words
+from .method import Anchors, Facts, Memory, Model, MSDAClassifier, Settings, Stack, Words
 from .msda import MDA, MSDA
 from .text import DistilledClassifier, DistilledText, TermVectorizer, TextAdapter
 
@@ -57,7 +57,7 @@ WIDEST_SMALL = 2**16  # columns of sparse rows whose numbers take two bytes
 # the classes that a model file may name
 SAVABLE: tuple[type, ...] = (
     MDA, MSDA, MSDAClassifier, TermVectorizer, TextAdapter, DistilledText, DistilledClassifier,
-    Layer, System, PackedLayer, PackedRows, Scatter, Model, Memory, Anchors, Facts, Words,
+    Layer, System, PackedLayer, PackedRows, Scatter, Model, Memory, Stack, Anchors, Facts, Words,
     Settings, *SETTINGS,
 )  # fmt: skip
 _BY_NAME = {cls.__name__: cls for cls in SAVABLE}

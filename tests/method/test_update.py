@@ -185,8 +185,8 @@ def test_rows_that_the_fit_has_not_seen_are_added():
     n, domain = len(X), memory.anchors.domain
     assert_array_equal(domain[n:], 1)
     layers = [memory.anchors.X, *joined.representation_.hidden(memory.anchors.X)]
-    centred = [H - np.asarray(means)[domain] for H, means in zip(layers, memory.means, strict=True)]
-    K = sum(share * H @ H.T for share, H in zip(memory.shares, centred, strict=True))
+    centred = [H - np.asarray(means)[domain] for H, means in zip(layers, memory.stack.means, strict=True)]
+    K = sum(share * H @ H.T for share, H in zip(memory.stack.shares, centred, strict=True))
     products = joined._last.learnt.level.gram.products
     assert_allclose(np.asarray(products)[: len(domain), : len(domain)], K, rtol=1e-6, atol=1e-8)
 

@@ -4,7 +4,7 @@ from .anchors import Anchors, Facts
 from .asking import N_QUESTIONS, choose_for_estimate, find_doubts, list_chances, weigh_draws
 from .classifier import MSDAClassifier, Purpose
 from .fit import Fitted, Memory, fit_problem
-from .layers import Learning, learn_layers
+from .layers import Learning, Stack, learn_layers
 from .model import Model
 from .predictor import Predictor
 from .problem import (

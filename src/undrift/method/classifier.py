@@ -36,7 +36,6 @@ from .fit import (
     fit_problem,
     learn_labels,
     list_unlabelled,
-    predict_held_out,
 )
 from .predictor import Predictor
 from .problem import (
@@ -44,10 +43,12 @@ from .problem import (
     KnownShares,
     Name,
     Problem,
+    RowKey,
     Targets,
     check_problem,
     check_shares,
     check_target_labels,
+    list_row_keys,
 )
 from .scores import shift_probabilities
 from .settings import Settings
@@ -415,10 +416,17 @@ class MSDAClassifier(Predictor):
         p : ndarray of shape (n, n_classes)
             Class probabilities; NaN for these rows.
         """
-        codes, p = predict_held_out(self.recall(), to_host(self._check_input(X)))
-        y = self.classes_.astype(object)[codes]
-        y[codes == UNLABELLED] = None
-        return y, p
+        X, fitted = to_host(self._check_input(X)), self.recall()
+        anchors = fitted.memory.anchors
+        n, places = anchors.n_labelled, dict[RowKey, list[int]]()
+        labelled = to_host(anchors.X)[:n].astype(X.dtype)
+        for i, key in enumerate(list_row_keys(labelled, np.zeros(n, dtype=int))):
+            places.setdefault(key, []).insert(0, i)
+        found = [places.get(key, [-1]) for key in list_row_keys(X, np.zeros(X.shape[0], dtype=int))]
+        place = np.array([equal.pop() if len(equal) > 1 else equal[0] for equal in found], dtype=int)
+        is_known = place >= 0  # equal rows take turns
+        y = np.where(is_known, self.classes_.astype(object)[anchors.codes[place]], None)
+        return y, np.where(is_known[:, None], fitted.evidence.held_out[place], np.nan)
 
     def update(
         self,

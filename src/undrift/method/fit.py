@@ -82,9 +82,7 @@ class Memory:
 
     anchors: Anchors
     facts: Facts
-    means: list[np.ndarray]  # of every depth, the centres of the domains
-    shares: list[float]  # of every depth, the factor of its inner products
-    origin: np.ndarray
+    stack: Stack  # without its layers, which the representation has
     noise: float
     form: Form  # of the first layer
     C: float
@@ -199,8 +197,7 @@ def _fit_above(
         verdict = judge(evidence, settings, last.verdict if last else None)
     model = build_model(level, evidence, verdict, place)
     kept = replace(anchors, X=to_host(anchors.X))
-    centres = list(stack.means), list(stack.shares), stack.origin
-    memory = Memory(kept, facts, *centres, level.noise, level.form, C)
+    memory = Memory(kept, facts, replace(stack, layers=()), level.noise, level.form, C)
     return Fitted(model, verdict, evidence, memory, learnt, place)
 
 
@@ -225,7 +222,7 @@ def learn_labels(
         if last is None:
             n_entries = anchors.X.shape[0] * sum(len(layer.intercept) for layer in layers)
             keeps_hidden = n_entries <= settings.anchors.kept_entries
-            stack = Stack(tuple(layers), tuple(memory.means), tuple(memory.shares), memory.origin)
+            stack = replace(memory.stack, layers=tuple(layers))
             level = read_level(anchors, stack, memory.noise, memory.form, place, keeps_hidden=keeps_hidden)
             candidate = Candidate(noise=memory.noise, n_layers=len(layers), C=memory.C, score=float("nan"))
             learnt = Learnt(level, candidate, [candidate])
@@ -251,23 +248,6 @@ def list_unlabelled(memory: Memory | None, X: Rows, domain: np.ndarray) -> tuple
             groups.setdefault(key, []).append(row)
     first, counts = [group[0] for group in groups.values()], [len(group) for group in groups.values()]
     return np.array(first, dtype=int), np.array(counts, dtype=int), len(known)
-
-
-def predict_held_out(last: Fitted, X: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes of labelled rows of the source, and probabilities that have not seen these labels.
-
-    Rows that are not among them are `UNLABELLED`, and have NaN. Equal ones take turns.
-    """
-    anchors, held_out = last.memory.anchors, last.evidence.held_out
-    n, places = anchors.n_labelled, dict[RowKey, list[int]]()
-    labelled = to_host(anchors.X)[:n].astype(X.dtype)
-    for i, key in enumerate(list_row_keys(labelled, np.zeros(n, dtype=int))):
-        places.setdefault(key, []).insert(0, i)
-    found = [places.get(key, [-1]) for key in list_row_keys(X, np.zeros(X.shape[0], dtype=int))]
-    place = np.array([equal.pop() if len(equal) > 1 else equal[0] for equal in found], dtype=int)
-    is_known = place >= 0
-    codes = np.where(is_known, anchors.codes[place], UNLABELLED)
-    return codes, np.where(is_known[:, None], held_out[place], np.nan)
 
 
 def build_model(
