@@ -425,7 +425,8 @@ class MSDAClassifier(Predictor):
         found = [places.get(key, [-1]) for key in list_row_keys(X, np.zeros(X.shape[0], dtype=int))]
         place = np.array([equal.pop() if len(equal) > 1 else equal[0] for equal in found], dtype=int)
         is_known = place >= 0  # equal rows take turns
-        y = np.where(is_known, self.classes_.astype(object)[anchors.codes[place]], None)
+        y = self.classes_.astype(object)[anchors.codes[place]]
+        y[~is_known] = None
         return y, np.where(is_known[:, None], fitted.evidence.held_out[place], np.nan)
 
     def update(
