@@ -16,7 +16,7 @@ from .problem import (
     check_shares,
     list_row_keys,
 )
-from .scores import class_probabilities, find_border, fit_temperature, predict_codes, shift_probabilities
+from .scores import find_border, fit_temperature, predict_codes
 from .settings import PARTS, AnchorSettings, Settings
 from .targets import (
     MOST_STORIES,

@@ -50,7 +50,6 @@ from .problem import (
     check_target_labels,
     list_row_keys,
 )
-from .scores import shift_probabilities
 from .settings import Settings
 from .targets import (
     ReadingFacts,
@@ -389,7 +388,7 @@ class MSDAClassifier(Predictor):
         """Predict the rows of `list_rows`; none is read again after a fit, an update or `recall`."""
         k = self.find_target(target)
         p = self.recall().verdict.mix(k - self.n_sources_)
-        p = shift_probabilities(p, self.model_.shift[k])
+        p = self.model_.move(p, k)
         return self.classes_[self.model_.weigh_classes(p, k).argmax(axis=1)]
 
     def list_labelled(self, target: Name | None = None) -> tuple[Rows, np.ndarray]:

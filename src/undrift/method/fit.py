@@ -14,11 +14,9 @@ from ..inputs import Place, check_count, check_noise, check_positive, choose_pla
 from .anchors import Anchors, Facts, Seed, draw_anchors, set_labels
 from .judge import Verdict, judge
 from .layers import Learning, Level, Stack, count_pivots, extend_level, grow_levels, learn_layers, read_level
-from .least_squares import multiply
 from .model import Model, take_log_shares
 from .problem import UNLABELLED, Problem, RowKey, list_row_keys
-from .readings import Evidence, Linear, Moved, gather_evidence, learn_labelled
-from .scores import predict_codes
+from .readings import Evidence, Linear, Moved, gather_evidence, measure_accuracy
 from .settings import LayerSettings, Settings
 
 
@@ -158,8 +156,7 @@ def choose_level(
             score = float("nan")
             if folds is not None:
                 with refuse_large(C):
-                    scores = learn_labelled(anchors, level.gram, C).score_held_out(folds)
-                score = float(np.mean(predict_codes(scores) == anchors.codes[: anchors.n_labelled]))
+                    score = measure_accuracy(anchors, level.gram, C, folds)
             candidates.append({"noise": level.noise, "n_layers": level.depth, "C": C, "score": score})
             if best is None or score > best[1]["score"]:
                 best = level, candidates[-1]
@@ -322,9 +319,7 @@ def combine_layers(
     intercepts = []
     for (_, intercept), classifier, offset in zip(changed, classifiers, offsets, strict=True):
         by_domain = intercept - offset
-        directions = conditioned.directions
-        scores = conditioned.scores[directions]
-        scores = scores + multiply(conditioned.covariance[directions], classifier.coef)
+        scores = conditioned.score_directions(classifier.coef)
         by_domain[n_domains - classifier.moves.shape[1] :] += classifier.moves.T @ scores
         intercepts.append(by_domain)
     return coef, intercepts

@@ -162,6 +162,10 @@ class Conditioned:
         """Positions of the directions."""
         return slice(self.n_targets, len(self.scores))
 
+    def score_directions(self, e: np.ndarray) -> np.ndarray:
+        """Return the scores of the directions by a classifier with coefficients of targets and directions."""
+        return self.scores[self.directions] + multiply(self.covariance[self.directions], e)
+
     def change_source(self, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the labelled rows' coefficients and the intercept, given those of targets and directions."""
         intercept = self.slack @ e / self.ones.sum()

@@ -72,6 +72,10 @@ class Model:
     def predict(self, scores: np.ndarray, domain: np.ndarray) -> np.ndarray:
         """Return class probabilities, (n, n_classes), from `score`."""
         p = np.einsum("nr,rnc->nc", self.votes[domain], self.read(scores, domain))
+        return self.move(p, domain)
+
+    def move(self, p: np.ndarray, domain: np.ndarray | int) -> np.ndarray:
+        """Return the mixture's probabilities as they are since the last batch."""
         return shift_probabilities(p, self.shift[domain])
 
     def mix(self, p: np.ndarray, domain: int) -> np.ndarray:

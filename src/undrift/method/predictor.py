@@ -15,12 +15,10 @@ from ..core import Rows
 from ..errors import count, warn
 from ..inputs import Column, check_rows, choose_place, gather_rows, load_cluster, on_cluster, to_host
 from ..msda import MSDA
-from .jury import estimate
 from .model import Model
 from .problem import UNLABELLED, Label, Name, check_domain_numbers, check_target_labels
-from .scores import find_shift, shift_probabilities
 from .settings import Settings
-from .targets import ExpectedError, ReadingFacts, TargetFacts, describe_target, list_readings
+from .targets import ExpectedError, ReadingFacts, TargetFacts, describe_target, estimate_batch, list_readings
 from .teacher import Given, read_words
 
 _HARDER = 1.5  # expected error of a batch over the one before, for a warning
@@ -335,9 +333,7 @@ class Predictor(ClassifierMixin, BaseEstimator):
         X, k = self._check_input(X), self.find_target(target)
         name, votes, model = self.domains_[k], self.settings_.votes, self.model_
         p = model.mix(model.read(self._score_rows(X), np.full(X.shape[0], k)), k)
-        shift = find_shift(p, np.array(list(self.targets_[name]["shares"].values())), votes.batch)
-        none = np.zeros((0, p.shape[1])), np.zeros(0, dtype=int)
-        found = estimate(shift_probabilities(p, shift), *none, votes, is_balanced=model.is_balanced)
+        shift, found = estimate_batch(p, self.targets_[name], votes, is_balanced=model.is_balanced)
         results = describe_target(self.classes_.tolist(), found)
         aligned = copy(self)
         aligned.model_, aligned._scores = model.align(k, shift, found.shares), None

@@ -95,6 +95,12 @@ def learn_labelled(anchors: Anchors, gram: Gram, C: float) -> LeastSquares:
         return LeastSquares.fit(K, signs(codes, codes.max() + 1), C / gram.scale, anchors.weight)
 
 
+def measure_accuracy(anchors: Anchors, gram: Gram, C: float, folds: Sequence[np.ndarray]) -> float:
+    """Return the accuracy on labelled anchors that are held out."""
+    scores = learn_labelled(anchors, gram, C).score_held_out(folds)
+    return float(np.mean(predict_codes(scores) == anchors.codes[: gram.n_labelled]))
+
+
 def gather_evidence(anchors: Anchors, facts: Facts, gram: Gram, C: float, settings: Settings) -> Evidence:
     """Score held-out labelled rows, condition the targets on the labelled rows, and review teachers."""
     gram = gram.suit(C, settings.rounds.label_weight)

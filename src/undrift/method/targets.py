@@ -12,9 +12,10 @@ import scipy.sparse as sp
 from ..core import Rows, array_ops
 from ..errors import count
 from ..inputs import on_cluster
-from .jury import Estimate, mix
+from .jury import Estimate, estimate, mix
 from .problem import Label
-from .scores import SourceScores, measure_auc
+from .scores import SourceScores, find_shift, measure_auc, shift_probabilities
+from .settings import VoteSettings
 
 _FEW_ROWS = 100  # of a target
 _FEW_OF_A_CLASS = 5  # labelled rows
@@ -71,6 +72,15 @@ class ReadingFacts(TypedDict):
 
 
 Readings = Sequence[ReadingFacts]
+
+
+def estimate_batch(
+    p: np.ndarray, before: TargetFacts, settings: VoteSettings, *, is_balanced: bool
+) -> tuple[np.ndarray, Estimate]:
+    """Return the shift of log probabilities that a batch asks for, and its estimate; `p` are those before."""
+    shift = find_shift(p, np.array(list(before["shares"].values())), settings.batch)
+    none = np.zeros((0, p.shape[1])), np.zeros(0, dtype=int)
+    return shift, estimate(shift_probabilities(p, shift), *none, settings, is_balanced=is_balanced)
 
 
 def describe_target(classes: Sequence[Label], estimate: Estimate) -> TargetFacts:
