@@ -182,6 +182,16 @@ def test_anchors_are_added_to_a_level_without_reading_the_others(rng, form, keep
             assert_allclose(*(each.toarray() if sp.issparse(each) else each for each in (H, expected)))
 
 
+def test_anchors_that_are_not_kept_are_combined_block_by_block(rng, set_limits):
+    anchors, levels = grow(sp.csr_array, *make_rows(rng, 3, 2))
+    dual = rng.normal(size=(len(anchors.domain), 2))
+    expected = levels[-1].combine(anchors, dual, Place())
+    set_limits(BLOCK_ENTRIES=9 * 8)
+    found = replace(levels[-1], hidden=None).combine(anchors, dual, Place())
+    for each, same in zip(found, expected, strict=True):
+        assert_allclose(each, same, rtol=1e-6, atol=1e-9)
+
+
 def test_inner_products_on_torch_are_those_on_the_host(rng, device):
     pytest.importorskip("torch")
     given = make_rows(rng, 3, 2)
