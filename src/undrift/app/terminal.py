@@ -57,6 +57,13 @@ class StageBar:
             self._task = self._progress.add_task(escape(stage), total=total)
         self._progress.update(self._task, completed=share or 0, total=total)
 
+    def show_layers(self, n_done: int, n_layers: int) -> None:
+        """Show how many layers are learnt; the classifier comes after the last."""
+        if n_done < n_layers:
+            self("learning layers", n_done / n_layers)
+        else:
+            self("fitting the classifier")
+
 
 @contextmanager
 def show_progress() -> Iterator[Progress]:
@@ -82,13 +89,7 @@ def run_job(run: Callable[[StageBar], Result]) -> Result:
 
     with record_warnings() as caught, show_progress() as progress:
         bar = StageBar(progress)
-
-        def show_layers(n_done: int, n_layers: int) -> None:
-            is_last = n_done >= n_layers  # after the last layer comes the classifier
-            stage = "fitting the classifier" if is_last else "learning layers"
-            bar(stage, None if is_last else n_done / n_layers)
-
-        with follow_steps(show_layers):
+        with follow_steps(bar.show_layers):
             result = run(bar)
     for message in dict.fromkeys(map(str, caught)):
         show_warning(message)

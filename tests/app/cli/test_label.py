@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from contextlib import contextmanager
 
@@ -72,11 +73,14 @@ def test_killed_and_run_again_it_goes_on_and_ctrl_c_writes_everything(folder, ad
     assert len(read_csv(labels)) == 7
     with run_label(folder, "kitchen.model", "kitchen.csv") as (process, address):
         assert ask(address, "state")["n_labels"] == 7
-        state = label_rows(address, truth, 5)
+        label_rows(address, truth, 20)
+        while (state := ask(address, "state"))["is_learning"]:
+            time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=120)
     assert process.returncode == 0, said
-    assert f"Error, measured on 7 labels: {state['error']['error']:.1%}" in said
+    assert state["error"]["n"] == 22  # all but the questions
+    assert f"Error, measured on 22 labels: {state['error']['error']:.1%}" in said
     assert [line["label"] for line in read_csv(labels)] == [truth[line["text"]] for line in read_csv(labels)]
     updated = load_model(folder / "kitchen-labelled.model")
     rows = read_csv(folder / "kitchen.predictions.csv")

@@ -15,7 +15,7 @@ from rich.progress import Progress
 
 from tests.helpers.commands import ADAPT, change_options, run_program
 from undrift import __version__
-from undrift.app.terminal import StageBar, show_layers
+from undrift.app.terminal import StageBar
 
 
 def test_version_and_help(undrift, succeed):
@@ -186,9 +186,9 @@ def test_one_bar_names_its_stage_and_moves():
     seen = []
     for step in (
         lambda: bar("reading books.csv", 0.5),
-        lambda: show_layers(bar, 0, 2),
-        lambda: show_layers(bar, 1, 2),
-        lambda: show_layers(bar, 2, 2),
+        lambda: bar.show_layers(0, 2),
+        lambda: bar.show_layers(1, 2),
+        lambda: bar.show_layers(2, 2),
         lambda: bar("saving the model"),
     ):
         step()
