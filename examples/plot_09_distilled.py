@@ -55,9 +55,9 @@ left.axhline(0, color="#b0b0b0", lw=1)
 left.axvline(0, color="#b0b0b0", lw=1)
 left.set(xlabel="score of the full model", ylabel="score of the distilled model")
 left.legend(frameon=False)
-order = np.argsort(small.classifier_.coef_.ravel())
+order = np.argsort(small.classifier_.coef_[0].ravel())
 chosen = np.append(order[:8], order[-8:])
-weights = small.classifier_.coef_.ravel()[chosen]
+weights = small.classifier_.coef_[0].ravel()[chosen]
 right.barh([small.terms_[i] for i in chosen], weights, color=np.where(weights > 0, "#2a6fbb", "#c44e52"))
 right.set(xlabel="weight, positive for a good review")
 for axes in (left, right):

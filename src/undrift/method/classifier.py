@@ -134,8 +134,10 @@ class MSDAClassifier(Predictor):
         Names of the domains, `n_sources_` sources first; then the targets, `target_names_`.
     target_scores_ : list of ndarray, or None
         Of every target, the scores of the rows that `fit` saw; None after loading.
-    coef_, intercept_ : ndarray
-        Weights of the input and of every layer, and a row of intercepts for every domain; log odds.
+    coef_ : list of ndarray
+        Weights of the input and of every layer, by all readings; log odds.
+    intercept_ : ndarray of shape (n_domains, n_outputs)
+        Intercepts of every domain; log odds.
     settings_ : Settings
         Every tuned number of the method, as the fit had it.
     source_shares_ : ndarray
